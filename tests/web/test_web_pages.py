@@ -346,7 +346,7 @@ def test_the_risk_of_the_raw_table_follows_the_roles(desk: tuple[Any, str, Any])
     assert f'hx-get="{at}/risk" hx-trigger="load delay:' in client.get(f"{at}/roles").text
     sent(client, f"{at}/roles", role="drop", column="1")
     before = client.get(f"{at}/risk").text
-    assert "<b>prosecutor</b>" in before and f"{len(names) / len(ROWS):.4g}" in before and "classes of 12 meet it" in before
+    assert "<b>prosecutor</b>" in before and f"{len(names) / len(ROWS):.4g}" in before and "k = 12 meets it" in before
     sent(client, f"{at}/roles", role="plain", column="0")
     assert "Not measured: no column has the role quasi" in client.get(f"{at}/risk").text
     for _ in range(2):

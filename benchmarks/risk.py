@@ -1,0 +1,75 @@
+"""Risk measures: how long they take on a million generated rows, and special uniques on Adult."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import closeknit as ck
+import tables
+from clock import in_turns, spread
+from closeknit.io.files import read
+from sections import Section
+
+ROWS, PEOPLE, TRAINING = 1_000_000, 2, 30_162
+NINE = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation", "salary-class"]
+LEAVES = {"age": 80, "zip": 900, "job": 60, "sex": 2, "education": 16}
+
+
+def run(section: Section, rows: int | None) -> None:
+    """Every measure of a table in memory, and of a release of it; then SUDA on nine columns."""
+    table = _generate(rows or ROWS)
+    schema = ck.Schema(quasi={name: ck.numeric() if name == "age" else ck.flat() for name in LEAVES})
+    sample, people = read(table), read(pl.concat([table] * PEOPLE))
+    release = ck.anonymize(table.drop("weight", "home"), schema, [ck.KAnonymity(5)], ck.Mondrian())
+    settings: dict[str, tuple[Any, dict[str, Any]]] = {
+        "prosecutor alone": (sample, {}),
+        "sampling fraction: all attackers, population uniques": (sample, {"sampling_fraction": 0.1}),
+        "weights and households": (sample, {"sampling_fraction": 0.1, "weights": "weight", "household": "home"}),
+        f"a population of {people.rows:,}": (sample, {"population": people}),
+        "a release with k = 5": (release, {"sampling_fraction": 0.1}),
+        f"a release with k = 5, a population of {people.rows:,}": (release, {"population": people}),
+    }
+    jobs = {name: _job(data, schema, options) for name, (data, options) in settings.items()}
+    for job in jobs.values():  # loads what is imported late
+        job()
+    times = in_turns(jobs)
+    classes = len(ck.risk(sample, schema).counts.people)
+    section.say(f"A generated table of {sample.rows:,} rows and five quasi-identifiers, in memory: {classes:,} classes.")
+    section.table(["measured", "time"], [[name, spread(times[name])] for name in jobs])
+    _special_uniques(section, rows)
+
+
+def _job(data: Any, schema: ck.Schema, options: dict[str, Any]) -> Callable[[], object]:
+    return lambda: ck.risk(data, schema, **options).record
+
+
+def _special_uniques(section: Section, rows: int | None) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        source = tables.adult_all(Path(folder), rows)
+        table = read(pl.read_csv(source.path, infer_schema=False).head(TRAINING).select(NINE))
+    schema = ck.Schema(quasi={name: ck.flat() for name in NINE})
+    found = ck.suda(table, schema)
+    section.say(f"{source.remark} SUDA on the first {table.rows:,} rows and {len(NINE)} columns, sets of at most six columns.")
+    seconds = in_turns({"SUDA": lambda: ck.suda(table, schema)})["SUDA"]
+    sets = ", ".join(f"{count:,} of {size}" for size, count in found.msus.items())
+    section.table(
+        ["rows with a score", "minimal sets by columns", "time"],
+        [[f"{int((found.scores > 0).sum()):,}", sets, spread(seconds)]],
+    )
+
+
+def _generate(rows: int) -> pl.DataFrame:
+    """Columns that lean on one hidden number, sample weights and households."""
+    rng = np.random.default_rng(23)
+    hidden, columns = rng.normal(size=rows), {}
+    for name, leaves in LEAVES.items():
+        rank = np.argsort(np.argsort(0.6 * hidden + 0.8 * rng.normal(size=rows)))
+        columns[name] = (leaves * (rank / rows) ** 1.7).astype(np.int64)
+    columns["weight"], columns["home"] = rng.gamma(2, 20, size=rows) + 1, rng.integers(0, max(rows // 3, 1), size=rows)
+    return pl.DataFrame(columns)
