@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ import polars as pl
 import closeknit as ck
 import tables
 from clock import in_turns, spread
+from closeknit.core.population_uniques import ESTIMATORS, SizeCounts, estimate_population_uniques
 from closeknit.io.files import read
 from sections import Section
 
 ROWS, PEOPLE, TRAINING = 1_000_000, 2, 30_162
+SAMPLES, SHARES = 20, (0.2, 0.1, 0.05)
 NINE = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation", "salary-class"]
 LEAVES = {"age": 80, "zip": 900, "job": 60, "sex": 2, "education": 16}
 
@@ -43,6 +45,7 @@ def run(section: Section, rows: int | None) -> None:
     section.say(f"A generated table of {sample.rows:,} rows and five quasi-identifiers, in memory: {classes:,} classes.")
     section.table(["measured", "time"], [[name, spread(times[name])] for name in jobs])
     _special_uniques(section, rows)
+    _estimators(section, rows)
 
 
 def _job(data: Any, schema: ck.Schema, options: dict[str, Any]) -> Callable[[], object]:
@@ -62,6 +65,27 @@ def _special_uniques(section: Section, rows: int | None) -> None:
         ["rows with a score", "minimal sets by columns", "time"],
         [[f"{int((found.scores > 0).sum()):,}", sets, spread(seconds)]],
     )
+
+
+def _estimators(section: Section, rows: int | None) -> None:
+    """The estimators on samples of a table whose population uniques are known."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = tables.adult_all(Path(folder), rows)
+        people = pl.read_csv(source.path, infer_schema=False).select(NINE)
+    unique = int((people.group_by(NINE).len()["len"] == 1).sum()) / people.height
+    section.say(f"{SAMPLES} samples of each size; {100 * unique:.1f} % of the people are unique in nine columns.")
+    lines = []
+    for share in SHARES:
+        sizes = [people.sample(fraction=share, seed=seed).group_by(NINE).len()["len"].to_numpy() for seed in range(SAMPLES)]
+        found = [estimate_population_uniques(SizeCounts.of(some), people.height).expected for some in sizes]
+        lines.append([f"{share:.0%}", *(_range([each[name] for each in found], people.height) for name in ESTIMATORS)])
+    section.table(["sample", *(f"{name}, %" for name in ESTIMATORS)], lines)
+
+
+def _range(numbers: Sequence[float | None], people: int) -> str:
+    shares = [100 * number / people for number in numbers if number is not None]
+    missing = f" ({len(numbers) - len(shares)} without a fit)" if len(shares) < len(numbers) else ""
+    return f"{min(shares):.1f}..{max(shares):.1f}{missing}" if shares else "no fit"
 
 
 def _generate(rows: int) -> pl.DataFrame:

@@ -37,8 +37,9 @@ GRID = 60  # values of alpha among which the root of the profile score is bracke
 TOLERANCE = 1e-8  # largest residual of the slide negative binomial
 STEPS = 100  # of least squares; where there is a solution, a dozen are enough
 SPREAD = (
-    "On single samples of one census table in which 46 % are unique, samples of 20 % gave 53 % (Zayatz), 47 % (Pitman) and "
-    "47 % (slide negative binomial), samples of 5 % gave 74 %, 45 % and 70 %: read these numbers as orders of magnitude."
+    "In 20 samples each of a census table in which 46 % of the people are unique, samples of 20 % gave 53 to 56 % (Zayatz), 46 "
+    "to 50 % (Pitman) and 46 to 50 % (slide negative binomial), samples of 5 % gave 72 to 78 %, 38 to 56 % and 69 to 76 %: "
+    "read these numbers as orders of magnitude."
 )
 
 
