@@ -197,7 +197,7 @@ class PitmanFit:
     theta: float
     alpha: float
 
-    def expected_uniques(self, population: float) -> float:
+    def expect_uniques(self, population: float) -> float:
         """Exact expectation of the number of uniques among so many people."""
         from scipy.special import poch
 
@@ -213,7 +213,7 @@ def fit_pitman(counts: SizeCounts) -> PitmanFit:
         counts: Class sizes of the sample.
 
     >>> fit = fit_pitman(SizeCounts.of([1] * 60 + [2] * 12 + [3] * 4 + [4] * 3 + [6] * 2 + [9, 20]))
-    >>> round(fit.expected_uniques(1490), 6)
+    >>> round(fit.expect_uniques(1490), 6)
     257.647982
     """
     from scipy.optimize import brentq
@@ -243,7 +243,7 @@ def estimate_pitman(counts: SizeCounts, population: Number) -> float:
         counts: Class sizes of the sample.
         population: Number of people in the population, N.
     """
-    return fit_pitman(counts).expected_uniques(float(Fraction(population)))
+    return fit_pitman(counts).expect_uniques(float(Fraction(population)))
 
 
 class _ProfileScore:
@@ -335,7 +335,7 @@ def estimate_slide_negative_binomial(counts: SizeCounts, population: Number) -> 
 def _least_squares(misfit: Callable[[Floats], Floats], starts: Floats) -> tuple[Floats, Floats]:
     """Solve two equations from many starts at once (Levenberg and Marquardt): the unknowns, and the largest residual."""
     x, damping, small = starts, np.full(starts.shape[1], 1e-2), 1e-7
-    with np.errstate(all="ignore"):  # a step may leave the range of floats; it is then not taken
+    with np.errstate(all="ignore"):  # a step beyond the range of floats is not taken
         residual = misfit(x)
         for _ in range(STEPS):
             slope = np.stack([(misfit(x + small * unit[:, None]) - residual) / small for unit in np.eye(2)], axis=1)
