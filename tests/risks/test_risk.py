@@ -85,7 +85,7 @@ def test_suppressed_rows_are_in_no_number_and_both_denominators_are_shown() -> N
 
 def test_before_and_after(release: ck.Release) -> None:
     before, after = ck.risk(pd.DataFrame(TABLE), SCHEMA), ck.risk(release)
-    text = before.compare_with(after).text()
+    text = str(before.compare_with(after))
     assert "prosecutor  highest           1        0.3333" in text and "unique rows" in text
 
 

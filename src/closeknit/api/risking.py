@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -88,8 +89,8 @@ def risk(
     counts = found.counts.match_missing() if missing == "wildcard" else found.counts
     fraction = None if sampling_fraction is None else number("sampling_fraction", sampling_fraction, above=0, most=1)
     size, covered = None if fraction is None else counts.total / fraction, None
-    if isinstance(population, int | float | Fraction) and not isinstance(population, bool):
-        size = check_population(population, counts.total)
+    if isinstance(population, Real) and not isinstance(population, bool):
+        size = check_population(str(population), counts.total)
         fraction = counts.total / size if size else None
     elif population is not None:
         people, names = _read_population(population, found, csv)

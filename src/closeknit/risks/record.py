@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from closeknit.core.certificate import Count
-from closeknit.core.grids import render_number
+from closeknit.core.grids import Summarized, Summary, render_number
 from closeknit.core.population_uniques import SPREAD
 from closeknit.core.record import Record
 from closeknit.risks.attackers import GOALS, least_class_size
@@ -143,7 +143,7 @@ class RiskRecord(Record):
         return lines
 
 
-class RiskChange(Record):
+class RiskChange(Summarized, Record):
     """The risk of a table and of its release.
 
     Args:
@@ -157,6 +157,10 @@ class RiskChange(Record):
     def lines(self) -> list[list[str]]:
         """The comparison as a table whose first row is its heading."""
         return compare_risks(self.before, self.after)
+
+    def summary(self) -> Summary:
+        """Return the comparison as a table."""
+        return Summary("Risk before and after", self.lines())
 
 
 def compare_risks(before: RiskRecord, after: RiskRecord) -> list[list[str]]:

@@ -14,7 +14,7 @@ from closeknit.core.population_uniques import ESTIMATORS, PopulationUniques, est
 from closeknit.core.reading import Reading
 from closeknit.risks.attackers import AttackerRisk, Attackers, MarketerRisk, measure_attackers
 from closeknit.risks.class_counts import ClassCounts
-from closeknit.risks.record import THRESHOLDS, AttackerRecord, RiskRecord, UniquesRecord, compare_risks, render_people
+from closeknit.risks.record import THRESHOLDS, AttackerRecord, RiskChange, RiskRecord, UniquesRecord, render_people
 from closeknit.risks.sample_weights import RecordRisk, measure_records
 
 NO_POPULATION = "the size of the population is unknown: give the population or the sampling fraction"
@@ -141,13 +141,13 @@ class Risk(Summarized):
             notes=self.notes,
         )
 
-    def compare_with(self, after: Risk) -> Summary:
+    def compare_with(self, after: Risk) -> RiskChange:
         """This risk next to that of a release of the same table.
 
         Args:
             after: The risk of the release.
         """
-        return Summary("Risk before and after", compare_risks(self.record, after.record))
+        return RiskChange(before=self.record, after=after.record)
 
     def summary(self) -> Summary:
         """Return the attackers as a table, and the other measures as notes."""
