@@ -200,7 +200,8 @@ def test_the_command_compares_and_writes_json(folder: Path) -> None:
     assert record["attackers"][0]["highest"] == 1 and record["basis"] == "from sample weights"
     assert record["household_expected_reidentifications"] > 0 and record["suda"]["rows_with_score"] == 6
     public = run(folder / "out")
-    assert public.exit_code == 0 and "private" not in public.output
+    assert public.exit_code == 0 and "private" not in public.output and "marketer wants" in public.output
+    assert public.output.count("(an upper bound: no population") == 2
 
 
 @pytest.mark.parametrize(
