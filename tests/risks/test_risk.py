@@ -99,7 +99,19 @@ def test_persons_count_once_and_are_attested() -> None:
         ck.Schema(quasi={"age": ck.numeric()}, person="who"),
         [ck.KAnonymity(2)],
     )
-    assert any("lower bound" in note for note in ck.risk(released).notes)
+    inside = ck.risk(released)
+    assert inside.record.counted == "persons" and inside.prosecutor.highest == 1 / 3 and ATTESTED in inside.notes
+    outside = ck.risk(released.frame, certificate=released.certificate)
+    assert (
+        outside.record.counted == "rows"
+        and outside.prosecutor.highest == 0.25
+        and any("lower bound" in note for note in outside.notes)
+    )
+
+
+def test_a_schema_without_quasi_identifiers() -> None:
+    with pytest.raises(ck.BadInput, match="no column is quasi"):
+        ck.risk(pd.DataFrame(TABLE), ck.Schema(plain=["ill"]))
 
 
 def test_the_size_of_a_population_is_enough_for_estimates() -> None:
