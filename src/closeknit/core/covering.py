@@ -12,10 +12,10 @@ from collections.abc import Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from closeknit.core.cell_ranges import cell_ranges
 from closeknit.core.columns import Column, Columns
@@ -29,6 +29,9 @@ from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
 from closeknit.core.written_kinds import Nodes, WrittenNodes
 from closeknit.kernels.geometry.overlaps import BoxTree, box_tree, overlapping, overlapping_weight
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -108,6 +111,8 @@ class Covering:
 
     def boxes_over(self, points: Int64 | Int32) -> csr_array:
         """Return the boxes that cover these points as a 0/1 matrix, [points, boxes]."""
+        from scipy.sparse import csr_array
+
         tree, counts = self._counted
         some, counts = self.points[points], counts[points]
         found = overlapping(tree, some, some, counts)
