@@ -28,8 +28,10 @@ if TYPE_CHECKING:
         flush_on_spark,
         frontier,
         replay,
+        risk,
         run,
         stream_on_spark,
+        suda,
         suggest,
     )
     from closeknit.core.certificate import Certificate
@@ -65,10 +67,11 @@ if TYPE_CHECKING:
         Transparency,
     )
     from closeknit.release import Release
+    from closeknit.risks.sample_weights import individual_risk
     from closeknit.streams import BurelWindow, Castle, KnnStream, SabreWindow, Windowed
 
 _NAMES = {
-    "closeknit.api": "anonymize attack audit choose_k compare frontier replay run suggest "
+    "closeknit.api": "anonymize attack audit choose_k compare frontier replay risk run suda suggest "
     "certificate_on_spark flush_on_spark stream_on_spark",
     "closeknit.core.certificate": "Certificate",
     "closeknit.core.dates": "date",
@@ -82,6 +85,7 @@ _NAMES = {
     "closeknit.models": "BetaLikeness DeltaDisclosure DiverseSlicing KAnonymity LDiversity PosteriorBound TCloseness "
     "Transparency",
     "closeknit.release": "Release",
+    "closeknit.risks.sample_weights": "individual_risk",
     "closeknit.streams": "BurelWindow Castle KnnStream SabreWindow Windowed",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
@@ -135,6 +139,7 @@ __all__ = [
     "flush_on_spark",
     "frontier",
     "generalized",
+    "individual_risk",
     "metrics",
     "multiset",
     "numeric",
@@ -142,9 +147,11 @@ __all__ = [
     "perturbed",
     "prefix",
     "replay",
+    "risk",
     "run",
     "sliced",
     "stream_on_spark",
+    "suda",
     "suggest",
 ]
 

@@ -34,6 +34,7 @@ from closeknit.cli.options import (
     shorten_path,
 )
 from closeknit.cli.report import report
+from closeknit.cli.risk import risk
 from closeknit.cli.serve import serve, ui
 from closeknit.cli.stream import stream
 
@@ -94,6 +95,7 @@ def closeknit(
     closeknit anonymize recipe.yaml -o out/          publish a release with its certificate
     closeknit audit out/release.csv                  verify a release, your own or anyone's
     closeknit attack out/release.csv                 measure its disclosure risk
+    closeknit risk patients.csv --recipe recipe.yaml measure the re-identification risk of a table or release
     closeknit report out/                            render its report, or the private one
     closeknit compare recipe.yaml                    find the method with the least loss under these guarantees
     closeknit frontier recipe.yaml                   see what a stricter or looser guarantee would cost
@@ -381,6 +383,7 @@ def compare(
 app.command(short_help="Measure the disclosure risk of a release.")(attack)
 app.command(short_help="See what a stricter or looser guarantee would cost.")(frontier)
 app.command(short_help="Render the report of a saved release.")(report)
+app.command(short_help="Measure the re-identification risk of a table.")(risk)
 app.command(short_help="Anonymize a stream of rows.")(stream)
 app.command(short_help="Open closeknit in the browser.")(ui)
 app.command(short_help="Serve pages and REST service to a team.")(serve)
