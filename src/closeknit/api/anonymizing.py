@@ -129,6 +129,7 @@ def anonymize(
         like=None if described or isinstance(data, Columns) else data,
         format="parquet" if parquet else "csv",
         types=parquet_types(part_files(data)[0]) if parquet else None,
+        labels=data.read_labels() if isinstance(data, Source) else None,
         origin=Origin(columns, schema, tuple(models), done.method, seed, build_person_counter(done.table, partition)),
     )
 

@@ -54,6 +54,10 @@ class FileFormat(StrEnum):
 
     csv = "csv"
     parquet = "parquet"
+    xlsx = "xlsx"
+    dta = "dta"
+    sav = "sav"
+    xpt = "xpt"
 
 
 BEFORE_DEMO = """\

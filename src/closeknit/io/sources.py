@@ -9,8 +9,13 @@ from typing import Any
 from closeknit.core.errors import BadInput
 from closeknit.core.params import build
 from closeknit.io.source import Source
+from closeknit.io.spreadsheets import Spreadsheet
+from closeknit.io.statistical import StatisticalFile
 
-REGISTRY: list[type[Source]] = []  # the first that serves a path or address reads it
+REGISTRY: list[type[Source]] = [  # the first that serves a path or address reads it
+    Spreadsheet,
+    StatisticalFile,
+]
 
 
 def source_class(place: object) -> type[Source] | None:
