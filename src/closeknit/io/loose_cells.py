@@ -48,7 +48,9 @@ class LooseColumn:
                 cells, types = [cell_text(cell) for cell in cells], {str}
             else:
                 cells, types = [cell if cell != "" else None for cell in cells], types - {str}
-        if types == {str}:
+        if types == {str} and not any(cells):
+            self._append("nothing", [None] * len(cells), pa.string())
+        elif types == {str}:
             self._append("text", cells, pa.string())
         elif types <= NUMBERS:
             self._append("number", cells, pa.float64())

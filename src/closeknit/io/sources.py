@@ -8,6 +8,7 @@ from typing import Any
 
 from closeknit.core.errors import BadInput
 from closeknit.core.params import build
+from closeknit.io.r_files import RFile
 from closeknit.io.source import Source
 from closeknit.io.spreadsheets import Spreadsheet
 from closeknit.io.statistical import StatisticalFile
@@ -15,6 +16,7 @@ from closeknit.io.statistical import StatisticalFile
 REGISTRY: list[type[Source]] = [  # the first that serves a path or address reads it
     Spreadsheet,
     StatisticalFile,
+    RFile,
 ]
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +23,9 @@ from closeknit.io.names import Wanted, check_names, choose_columns
 from closeknit.io.source import Source
 
 BATCH = 65_536  # rows that are Python objects at once
+READ = 1 << 20  # bytes
+CELL = 32  # bytes of a cell in the library
+ROW, COLUMN = re.compile(rb"\br=[\"'][A-Z]{0,3}(\d{1,7})[\"']"), re.compile(rb"\br=[\"']([A-Z]{1,3})\d")
 MOST_UNPACKED = 8 << 30  # declared bytes of a workbook: more than 20 million full cells
 RELEASE_SHEET, CERTIFICATE_SHEET = "release", "certificate"
 
@@ -58,6 +64,11 @@ class Spreadsheet(Source):
         """
         with self._open() as book:
             return self._read_sheet(book.get_sheet_by_name(self._find_sheet(book)), columns)
+
+    def declared_size(self) -> tuple[int, int] | None:
+        """Rows and bytes of the largest sheet of an .xlsx: the library keeps every cell up to the last one, empty or not."""
+        grids = list(_grids(self.path)) if Path(self.path).suffix.lower() in (".xlsx", ".xlsm") else []
+        return max(grids, key=lambda grid: grid[1], default=None)
 
     def read_certificate(self) -> str:
         """The certificate on the second sheet."""
@@ -210,6 +221,24 @@ def address(row: int, column: int) -> str:
         column, rest = divmod(column - 1, 26)
         letters = chr(65 + rest) + letters
     return f"{letters}{row}"
+
+
+def _grids(path: str) -> Iterator[tuple[int, int]]:
+    """Rows of each sheet, and the bytes of its cells up to the last row and the last column that it names."""
+    with suppress(zipfile.BadZipFile, OSError, zlib.error, RuntimeError, NotImplementedError), zipfile.ZipFile(path) as pack:
+        for entry in pack.infolist():
+            if not entry.filename.startswith("xl/worksheets/"):
+                continue
+            rows, letters, rest = {b"0"}, {b"A"}, b""
+            with pack.open(entry) as sheet:
+                while block := sheet.read(READ):
+                    block = rest + block
+                    rows |= set(ROW.findall(block))
+                    letters |= set(COLUMN.findall(block))
+                    rest = block[-20:]  # a reference may be cut
+            width = max(reduce(lambda total, letter: total * 26 + letter - 64, word, 0) for word in letters)
+            last = max(map(int, rows))
+            yield last, last * width * CELL
 
 
 def refuse_inflated(path: str | Path, most: int = MOST_UNPACKED) -> None:
