@@ -83,15 +83,15 @@ def test_every_kind_of_cell(tmp_path: Path) -> None:
 
 
 def test_a_column_keeps_one_kind_across_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows: list[list[Any]] = [["a", "b", "c"], [1, date(2024, 1, 1), True], [None, None, None]]
-    rows[2:] = [[2.5, datetime(2024, 1, 2, 3), 1], ["x", None, None], [None, date(2024, 1, 3), "0"]]
+    rows: list[list[Any]] = [["a", "b", "c", "d"], [1, date(2024, 1, 1), True, None], [2.5, datetime(2024, 1, 2, 3), 1, None]]
+    rows += [["x", None, None, 5], [None, date(2024, 1, 3), "0", None]]
     path = write_book(tmp_path / "a.xlsx", rows)
     whole = read(path)
     monkeypatch.setattr(spreadsheets, "BATCH", 1)
     parts = read(path)
     assert {n: c.cells() for n, c in parts.items()} == {n: c.cells() for n, c in whole.items()}
     assert parts["a"].cells() == ["1", "2.5", "x", None] and parts["c"].cells() == ["true", "1", None, "0"]
-    assert parts["b"].cells()[0] == "2024-01-01T00:00:00"
+    assert parts["b"].cells()[0] == "2024-01-01T00:00:00" and parts["d"].cells() == [None, None, 5, None]
 
 
 def test_sheet_and_header_are_chosen(tmp_path: Path) -> None:

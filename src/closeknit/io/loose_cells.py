@@ -70,7 +70,8 @@ class LooseColumn:
         if len(kinds) > 1:
             parts = [self._as_text(part, kinds) for part in parts]
         elif kinds:
-            parts = [part if kind in kinds else pa.nulls(len(part), parts[0].type) for kind, part in self._parts]
+            type = next(part.type for kind, part in self._parts if kind in kinds)
+            parts = [part if kind in kinds else pa.nulls(len(part), type) for kind, part in self._parts]
         coded = pa.table({self._name: pa.chunked_array(parts)})
         return shrink_whole(cells_in(coded, [self._name])[self._name])
 
