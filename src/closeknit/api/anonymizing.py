@@ -46,7 +46,7 @@ from closeknit.io.csv import CsvFormat
 from closeknit.io.files import kind_of, part_files, read_with_format
 from closeknit.io.parquet import parquet_types
 from closeknit.io.source import Source
-from closeknit.io.sources import source_of
+from closeknit.io.sources import place_of, source_of
 from closeknit.release import LocalRelease, Origin, Release
 from closeknit.search.persons import must_keep_together, run_by_person
 from closeknit.search.repair import repair_partition
@@ -146,6 +146,7 @@ def _on_spark(
 ) -> Release:
     if escape_formulas:
         raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
+    data = place_of(data) if isinstance(data, Source) else data
     described = _data_form(data, True, options["csv"].form(options["csv"]) if options["csv"] else {})
     shape = form or build_from_form("form", method.usual_form, FORMS)
     return anonymize_on_spark(data, schema, models, method, shape, seed, described=described, **options)

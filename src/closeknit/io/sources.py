@@ -8,6 +8,10 @@ from typing import Any
 
 from closeknit.core.errors import BadInput
 from closeknit.core.params import build
+from closeknit.io.delta import DeltaTable
+from closeknit.io.iceberg import IcebergTable
+from closeknit.io.object_stores import ObjectFile
+from closeknit.io.partitioned import PartitionedParquet
 from closeknit.io.r_files import RFile
 from closeknit.io.source import Source
 from closeknit.io.spreadsheets import Spreadsheet
@@ -17,6 +21,10 @@ REGISTRY: list[type[Source]] = [  # the first that serves a path or address read
     Spreadsheet,
     StatisticalFile,
     RFile,
+    DeltaTable,
+    IcebergTable,
+    PartitionedParquet,
+    ObjectFile,
 ]
 
 

@@ -1,0 +1,95 @@
+"""Files in object stores (`s3://`, `gs://`, `az://`): copied to a private temporary folder, then read as any other file."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar
+from urllib.parse import unquote, urlsplit
+
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.io.delta import first_line, refuse_credentials
+from closeknit.io.names import Wanted
+from closeknit.io.source import Source
+
+CERTIFICATE = "certificate.json"
+
+
+@dataclass(frozen=True)
+class ObjectFile(Source):
+    """A file, or a folder of part files, in an object store. Credentials come from the environment, never from the address.
+
+    Args:
+        url: the address, such as `s3://bucket/patients.parquet?region=eu-west-1`; `gs://` and `az://` likewise.
+
+    >>> ObjectFile("s3://bucket/patients.parquet?region=eu-west-1").file_name
+    'patients.parquet'
+    """
+
+    name: ClassVar[str] = "file in an object store"
+    schemes: ClassVar[tuple[str, ...]] = ("s3", "gs", "gcs", "az", "abfs", "abfss")
+
+    url: str
+
+    @property
+    def file_name(self) -> str:
+        """The last part of the path."""
+        return PurePosixPath(unquote(urlsplit(self.url).path)).name
+
+    def read(self, columns: Wanted = None) -> Columns:
+        """The table; a file with a certificate next to it is a release, and read cell by cell as it was written.
+
+        Args:
+            columns: the columns to read, in this order; all if left out.
+        """
+        from closeknit.io.files import read, read_written
+
+        with self._copy() as file:
+            if (file.parent / CERTIFICATE).exists() and columns is None:
+                return self._rename(read_written, file)
+            return self._rename(read, file, columns=columns)
+
+    def read_certificate(self) -> str:
+        """The certificate next to the file."""
+        with self._copy() as file:
+            found = file.parent / CERTIFICATE
+            return found.read_text(encoding="utf-8") if found.exists() else super().read_certificate()
+
+    def _rename(self, read: Any, file: Path, **options: Any) -> Columns:
+        """Read the copy; messages have the address instead of its path."""
+        try:
+            return read(file, **options)  # type: ignore[no-any-return]
+        except BadInput as bad:
+            what = bad.what.replace(str(file), self.place)
+            raise BadInput(what, file=self.place, column=bad.column, row=bad.row, right=bad.right) from None
+
+    @contextmanager
+    def _copy(self) -> Iterator[Path]:
+        """A copy of the file or folder, and of the certificate next to it; it exists only as long as it is used."""
+        import pyarrow as pa
+        from pyarrow import fs
+
+        refuse_credentials(self.url)
+        if not self.file_name:
+            raise BadInput("the address names no file", file=self.place, right="write s3://bucket/folder/file.parquet")
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder, self.file_name)
+            try:
+                store, path = fs.FileSystem.from_uri(re.sub(r"^az://", "abfs://", self.url))
+                found = store.get_file_info([path, str(PurePosixPath(path).parent / CERTIFICATE)])
+                if found[0].type == fs.FileType.NotFound:
+                    raise BadInput("there is no such file", file=self.place, right="check the address")
+                fs.copy_files(path, str(place), source_filesystem=store)
+                if found[1].type == fs.FileType.File:
+                    fs.copy_files(found[1].path, str(place.parent / CERTIFICATE), source_filesystem=store)
+            except (pa.ArrowException, OSError, ValueError) as error:
+                what = f"the object store does not give it ({first_line(error)})"
+                raise BadInput(
+                    what, file=self.place, right="check the address, and the credentials in the environment"
+                ) from None
+            yield place
