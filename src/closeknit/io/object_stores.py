@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
@@ -18,6 +18,8 @@ from closeknit.io.names import Wanted
 from closeknit.io.source import Source
 
 CERTIFICATE = "certificate.json"
+OPTIONS = {"region", "scheme", "endpoint_override", "enable_tls"}  # of an address; others may be credentials
+OPTIONS |= {f"{part}_storage_{what}" for part in ("blob", "dfs") for what in ("authority", "scheme")}
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,16 @@ class ObjectFile(Source):
         """The last part of the path."""
         return PurePosixPath(unquote(urlsplit(self.url).path)).name
 
+    @property
+    def place(self) -> str:
+        """The address without its options."""
+        return self.url.partition("?")[0]
+
+    def form(self) -> dict[str, Any]:
+        """The keys of `data` in a recipe: the address with its options, which are no credentials."""
+        self._check_address()
+        return {"url": self.url}
+
     def read(self, columns: Wanted = None) -> Columns:
         """The table; a file with a certificate next to it is a release, and read cell by cell as it was written.
 
@@ -60,6 +72,16 @@ class ObjectFile(Source):
             found = file.parent / CERTIFICATE
             return found.read_text(encoding="utf-8") if found.exists() else super().read_certificate()
 
+    def _check_address(self) -> None:
+        """Refuse an address with credentials or without a file."""
+        refuse_credentials(self.url)
+        for option, _ in parse_qsl(urlsplit(self.url).query, keep_blank_values=True):
+            if option not in OPTIONS:
+                right = "leave it out; credentials come from the environment"
+                raise BadInput(f"the address has the option '{option}'", right=right)
+        if not self.file_name:
+            raise BadInput("the address names no file", file=self.place, right="write s3://bucket/folder/file.parquet")
+
     def _rename(self, read: Any, file: Path, **options: Any) -> Columns:
         """Read the copy; messages have the address instead of its path."""
         try:
@@ -74,16 +96,16 @@ class ObjectFile(Source):
         import pyarrow as pa
         from pyarrow import fs
 
-        refuse_credentials(self.url)
-        if not self.file_name:
-            raise BadInput("the address names no file", file=self.place, right="write s3://bucket/folder/file.parquet")
+        self._check_address()
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder, self.file_name)
             try:
-                store, path = fs.FileSystem.from_uri(re.sub(r"^az://", "abfs://", self.url))
+                store, path = open_store(self.url)
                 found = store.get_file_info([path, str(PurePosixPath(path).parent / CERTIFICATE)])
                 if found[0].type == fs.FileType.NotFound:
                     raise BadInput("there is no such file", file=self.place, right="check the address")
+                if found[0].type == fs.FileType.Directory:
+                    place.mkdir()
                 fs.copy_files(path, str(place), source_filesystem=store)
                 if found[1].type == fs.FileType.File:
                     fs.copy_files(found[1].path, str(place.parent / CERTIFICATE), source_filesystem=store)
@@ -93,3 +115,15 @@ class ObjectFile(Source):
                     what, file=self.place, right="check the address, and the credentials in the environment"
                 ) from None
             yield place
+
+
+def open_store(address: str) -> tuple[Any, str]:
+    """The file system of an address, with the credentials of the environment, and the path in it.
+
+    Args:
+        address: the address of a file.
+    """
+    from pyarrow import fs
+
+    store, path = fs.FileSystem.from_uri(re.sub(r"^az://", "abfs://", address))
+    return store, str(path)
