@@ -63,7 +63,7 @@ class Source(ABC):
         """Labels of variables and values, for releases in formats that have them."""
         return None
 
-    def declared_size(self) -> tuple[int, int] | None:
+    def measure_size(self) -> tuple[int, int] | None:
         """Rows and bytes of the table as its head states them, to refuse what is too large unread; None if it does not."""
         return None
 

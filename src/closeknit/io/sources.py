@@ -65,6 +65,22 @@ def source_of(data: Any, options: Mapping[str, Any] | None = None) -> Any:
     return data
 
 
+def open_source(place: str | PathLike[str], **options: Any) -> Source:
+    """A table that needs more than a path: a sheet of a workbook, a version of a lake's table.
+
+    Args:
+        place: the path or address.
+        options: the keys of `data` in a recipe for this kind of table, such as `sheet`, `labels` or `version`.
+
+    >>> open_source("people.xlsx", sheet=2).sheet
+    2
+    """
+    found = source_of(place, options)
+    if not isinstance(found, Source):
+        raise BadInput("this kind of file needs no source", file=place, right="give its path as it is")
+    return found
+
+
 def place_of(data: Any) -> object:
     """The path or address of a table, as messages show it; None for a frame.
 

@@ -65,7 +65,7 @@ class Spreadsheet(Source):
         with self._open() as book:
             return self._read_sheet(book.get_sheet_by_name(self._find_sheet(book)), columns)
 
-    def declared_size(self) -> tuple[int, int] | None:
+    def measure_size(self) -> tuple[int, int] | None:
         """Rows and bytes of the largest sheet of an .xlsx: the library keeps every cell up to the last one, empty or not."""
         grids = list(_grids(self.path)) if Path(self.path).suffix.lower() in (".xlsx", ".xlsm") else []
         return max(grids, key=lambda grid: grid[1], default=None)

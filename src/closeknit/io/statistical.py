@@ -84,7 +84,7 @@ class StatisticalFile(Source):
         """The labels of the columns; those of values only if they are read instead of the codes."""
         return self._labels(self._describe())
 
-    def declared_size(self) -> tuple[int, int] | None:
+    def measure_size(self) -> tuple[int, int] | None:
         """Rows and bytes of all cells, from the head of the file; None where it has no number of rows."""
         found = self._describe()
         if not found.number_rows or found.number_rows < 0:

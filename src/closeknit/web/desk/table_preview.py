@@ -158,7 +158,7 @@ def _refuse_declared(path: Path, name: str, most: Limits) -> None:
         return
     source = source_of(path)
     parquet = parquet_size(path) if kind_of(path) == ".parquet" else None
-    size = source.declared_size() if isinstance(source, Source) else parquet
+    size = source.measure_size() if isinstance(source, Source) else parquet
     if size is None:
         return
     rows, unpacked = size
