@@ -273,6 +273,13 @@ def test_a_changed_cell_is_found(tmp_path: Path) -> None:
         ck.audit(tmp_path / "plain.xlsx")
 
 
+def test_a_workbook_is_replayed_through_a_stream(tmp_path: Path) -> None:
+    path = write_book(tmp_path / "a.xlsx", [["age", "ill"], [30, "flu"], [71, "gout"], [32, "flu"], [70, "flu"]])
+    schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"ill": ck.flat()})
+    release = ck.replay(ck.Castle(schema, k=2, delta=3), Spreadsheet(str(path), sheet=1))
+    assert release.frame.num_rows == 4 and release._recipe["data"] == {"path": str(path), "sheet": 1}
+
+
 def test_inspect_writes_sheet_and_header_into_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = hospital(60)
     rows = [["Patients"], list(table), *map(list, zip(*(table[name].cells() for name in table), strict=True))]

@@ -33,8 +33,10 @@ class Labels:
         A column with values that have no label holds numbers, of which some codes have a meaning of their own.
         """
         labels = self.values.get(name, {})
+        if not labels or not len(column.values) or len(column.values) > len(labels):
+            return column
         values = column.values.tolist()
-        if not values or any(value not in labels for value in values):
+        if any(value not in labels for value in values):
             return column
         return column.with_texts([labels[value] for value in values])
 

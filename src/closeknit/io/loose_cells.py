@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from closeknit.core.columns import Column
 from closeknit.io.arrow import array_from_column, column_from_arrow
@@ -92,9 +93,18 @@ def shrink_whole(column: Column) -> Column:
     [1, 3]
     """
     values = column.values
-    if values.dtype.kind == "f" and (np.floor(values) == values).all() and (np.abs(values) < EXACT).all():
+    if values.dtype.kind == "f" and (np.floor(values) == values).all() and fits_double(values):
         return Column(values.astype(np.int64), column.codes)
     return column
+
+
+def fits_double(numbers: NDArray[np.generic]) -> bool:
+    """Whether a double holds each of these whole numbers exactly.
+
+    >>> fits_double(np.array([2**53 - 1])), fits_double(np.array([2**60]))
+    (True, False)
+    """
+    return bool(np.abs(numbers.astype(np.float64)).max(initial=0) < EXACT)
 
 
 def cell_text(cell: Any) -> str:

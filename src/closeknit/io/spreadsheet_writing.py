@@ -13,7 +13,7 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.io.canonical import cell_texts
 from closeknit.io.extras import load_extra
-from closeknit.io.loose_cells import EXACT
+from closeknit.io.loose_cells import fits_double
 from closeknit.io.spreadsheets import BATCH, CERTIFICATE_SHEET, RELEASE_SHEET
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_CELL = 1_048_575, 16_384, 32_767  # rows below the header; characters of a cell
@@ -74,7 +74,7 @@ def _choose_writer(sheet: Any, column: Column, day: Any) -> tuple[Any, ...]:
         return sheet.write_boolean, values.tolist()
     if kind == "M" and (values >= FIRST_DAY).all():
         return sheet.write_datetime, values.astype("datetime64[D]").tolist(), day
-    if kind in "iu" and (values < EXACT).all() and (values > -EXACT).all():
+    if kind in "iu" and fits_double(values):
         return sheet.write_number, values.tolist()
     if kind == "f" and all(float(f"{value:.16G}") == value for value in values.tolist()):  # as the library writes them
         return sheet.write_number, values.tolist()

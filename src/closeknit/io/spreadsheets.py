@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import zipfile
 import zlib
@@ -62,7 +63,7 @@ class Spreadsheet(Source):
         Args:
             columns: the columns to read, in this order; all if left out.
         """
-        with self._open() as book:
+        with self._open() as book, pause_collection():
             return self._read_sheet(book.get_sheet_by_name(self._find_sheet(book)), columns)
 
     def measure_size(self) -> tuple[int, int] | None:
@@ -239,6 +240,23 @@ def _grids(path: str) -> Iterator[tuple[int, int]]:
             width = max(reduce(lambda total, letter: total * 26 + letter - 64, word, 0) for word in letters)
             last = max(map(int, rows))
             yield last, last * width * CELL
+
+
+@contextmanager
+def pause_collection() -> Iterator[None]:
+    """Stop the search for reference cycles: rows of cells have none, and it would visit each of them many times.
+
+    >>> with pause_collection():
+    ...     gc.isenabled()
+    False
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def refuse_inflated(path: str | Path, most: int = MOST_UNPACKED) -> None:

@@ -16,7 +16,7 @@ from closeknit.io.arrow import array_from_column
 from closeknit.io.canonical import text_column
 from closeknit.io.extras import load_extra
 from closeknit.io.labels import Labels
-from closeknit.io.loose_cells import EXACT
+from closeknit.io.loose_cells import fits_double
 from closeknit.io.statistical_dates import DAY, SAS_ZERO, SECOND, SPSS_ZERO, STATA_ZERO
 
 OTHER = "rename it, or save the release as csv or parquet"
@@ -87,7 +87,7 @@ def _count_days(column: Column, suffix: str) -> Column:
 def _fit_column(column: Column) -> Column:
     """Numbers as doubles if these hold them exactly; booleans and all others as text."""
     kind, values = column.values.dtype.kind, column.values
-    if kind == "f" or (kind in "iu" and (values < EXACT).all() and (values > -EXACT).all()):
+    if kind == "f" or (kind in "iu" and fits_double(values)):
         return Column(values.astype(np.float64), column.codes)
     return text_column(column)
 
