@@ -29,7 +29,7 @@ def run(section: Section, rows: int | None) -> None:
     rows = rows or ROWS
     section.say(
         f"Generated hospital tables of nine columns and {rows:,} rows; processor time. Alone: python-calamine's `to_python`, "
-        "and pyreadstat's `read_dta`, as its usual data frame and as lists of numbers, its fastest output. Aim: at most 1.3 times."
+        "and pyreadstat's `read_dta`, as its usual data frame and as lists, its fastest output. Aim: at most 1.3 times."
     )
     with tempfile.TemporaryDirectory() as folder:
         excel, stata = Path(folder, "a.xlsx"), Path(folder, "a.dta")

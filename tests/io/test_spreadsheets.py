@@ -254,6 +254,17 @@ def test_saved_audited_and_sent_alone(tmp_path: Path, monkeypatch: pytest.Monkey
     assert again["data"] == {"path": str(tmp_path / "patients.xlsx")} and again["output"] == {"format": "xlsx"}
 
 
+def add_sheet(path: Path, other: Path) -> None:
+    """Hide the raw rows on a third sheet."""
+    hidden = '<sheet name="original" sheetId="3" state="hidden" r:id="rId2"/>'
+    with zipfile.ZipFile(path) as pack, zipfile.ZipFile(other, "w") as new:
+        for entry in pack.namelist():
+            text = pack.read(entry).decode()
+            if entry == "xl/workbook.xml":
+                text = text.replace("</sheets>", f"{hidden}</sheets>")
+            new.writestr(entry, text)
+
+
 def test_a_changed_cell_is_found(tmp_path: Path) -> None:
     release = ck.anonymize(hospital(300), hospital_schema(), [ck.KAnonymity(5)], seed=2**70)
     release.write_to(tmp_path / "release.xlsx")
@@ -266,6 +277,9 @@ def test_a_changed_cell_is_found(tmp_path: Path) -> None:
             content = pack.read(entry)
             other.writestr(entry, content.replace(b"pneumonia", b"influenza", 1) if entry.endswith("sheet1.xml") else content)
     assert not ck.audit(tmp_path / "bad.xlsx").ok
+    add_sheet(tmp_path / "release.xlsx", tmp_path / "more.xlsx")
+    found = ck.audit(tmp_path / "more.xlsx")
+    assert not found.ok and "the sheet 'original' is not part of the release: remove it" in found.findings
     with pytest.raises(BadInput, match=r"give the file the suffix \.xlsx"):
         release.write_to(tmp_path / "release.ods")
     write_xlsx(hospital(20), tmp_path / "plain.xlsx", None)

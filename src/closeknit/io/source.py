@@ -67,6 +67,10 @@ class Source(ABC):
         """Rows and bytes of the table as its head states them, to refuse what is too large unread; None if it does not."""
         return None
 
+    def find_faults(self) -> list[str]:
+        """What is with a release in its place and not part of it, one sentence each."""
+        return []
+
     def read_certificate(self) -> str:
         """The certificate that was written with a release, as JSON."""
         right = "name it with --certificate, or what to check with --recipe (in Python: certificate=, or schema and models)"

@@ -71,6 +71,12 @@ class Spreadsheet(Source):
         grids = list(_grids(self.path)) if Path(self.path).suffix.lower() in (".xlsx", ".xlsm") else []
         return max(grids, key=lambda grid: grid[1], default=None)
 
+    def find_faults(self) -> list[str]:
+        """Sheets that are not part of a release."""
+        with self._open() as book:
+            others = [name for name in book.sheet_names if name not in (RELEASE_SHEET, CERTIFICATE_SHEET)]
+        return [f"the sheet '{name}' is not part of the release: remove it" for name in others]
+
     def read_certificate(self) -> str:
         """The certificate on the second sheet."""
         with self._open() as book:
@@ -100,6 +106,8 @@ class Spreadsheet(Source):
         calamine = load_extra("python_calamine", "excel", "spreadsheets", self.path)
         refuse_inflated(self.path)
         try:
+            with open(self.path, "rb"):  # the library does not give the number of an error
+                pass
             with calamine.CalamineWorkbook.from_path(self.path) as book:
                 yield book
         except calamine.PasswordError:
