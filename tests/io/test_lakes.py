@@ -93,6 +93,8 @@ def test_snapshots_of_an_iceberg_table(tmp_path: Path) -> None:
         read(IcebergTable(catalogue(tmp_path), "hospital.peolpe"))
     with pytest.raises(BadInput, match="no table is named"):
         read(catalogue(tmp_path))
+    with pytest.raises(BadInput, match="there is no such table"):
+        read(IcebergTable(catalogue(tmp_path), "elsewhere.people"))
     recipe = {**hospital_recipe("-"), "data": {"url": catalogue(tmp_path), "table": "hospital.people"}}
     assert Recipe.of(recipe).source == source
 
@@ -159,8 +161,13 @@ def test_a_bad_lake_is_one_sentence(tmp_path: Path) -> None:
     next((tmp_path / "lost").glob("*.parquet")).unlink()
     found = RUNNER.invoke(app, ["inspect", str(tmp_path / "lost"), "-o", str(tmp_path / "recipe.yaml")])
     assert found.exit_code == 2 and not (tmp_path / "recipe.yaml").exists()
-    with pytest.raises(BadInput, match="there is no such folder"):
-        read(IcebergTable(f"iceberg+sqlite://{tmp_path}/nowhere/lake.db", "a.b"))
+    for place in ("nowhere/lake.db", "lake.db"):
+        with pytest.raises(BadInput, match="there is no such catalogue"):
+            read(IcebergTable(f"iceberg+sqlite://{tmp_path}/{place}", "a.b"))
+    assert not (tmp_path / "lake.db").exists()
+    (tmp_path / "text.db").write_text("this is no database", encoding="utf-8")
+    with pytest.raises(BadInput, match="Iceberg table cannot be used"):
+        read(IcebergTable(f"iceberg+sqlite://{tmp_path}/text.db", "a.b"))
     with pytest.raises(BadInput, match="Iceberg table cannot be used"):
         read(IcebergTable("iceberg://not_configured", "a.b"))
     with pytest.raises(BadInput, match="version='new' is not a whole number"):

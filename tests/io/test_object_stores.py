@@ -82,6 +82,17 @@ def test_what_is_wrong_is_one_sentence_with_the_address(store: Path) -> None:
     assert tempfile.gettempdir() not in str(found.value)
 
 
+def test_the_storage_account_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(BadInput, match="names no storage account; set AZURE_STORAGE_ACCOUNT_NAME"):
+        read("az://data/people.csv")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "clinic")
+    assert object_stores.full_address("az://data/people.csv") == "abfss://data@clinic.dfs.core.windows.net/people.csv"
+    with pytest.raises(BadInput, match="set them in the environment") as found:
+        read("abfs://data:hunter2@clinic.dfs.core.windows.net/people.csv")
+    assert "hunter2" not in str(found.value)
+
+
 def test_a_release_in_a_store_is_audited(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_csv(hospital(300), store / "patients.csv")
     recipe = {**hospital_recipe("s3://hospital/patients.csv"), "method": "mondrian", "seed": 2**70}

@@ -103,8 +103,8 @@ class DeltaTable(Source):
     @contextmanager
     def _open(self) -> Iterator[Any]:
         """The library; what it finds wrong becomes a sentence."""
-        library = load_extra("deltalake", "lake", "Delta tables", self.place)
         refuse_credentials(self.path)
+        library = load_extra("deltalake", "lake", "Delta tables", self.place)
         try:
             yield library
         except library.exceptions.TableNotFoundError:
@@ -141,8 +141,10 @@ def refuse_credentials(place: str) -> None:
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: the address has credentials in it; leave them out, and set them in the environment
     """
-    host = place.partition("://")[2].partition("/")[0]
-    if "@" in host:
+    scheme, _, rest = place.partition("://")
+    user, at, _ = rest.partition("/")[0].rpartition("@")
+    container = scheme.lower() in ("az", "abfs", "abfss") and ":" not in user  # container@account
+    if at and not container:
         raise BadInput("the address has credentials in it", right="leave them out, and set them in the environment")
 
 
@@ -153,4 +155,4 @@ def first_line(error: BaseException) -> str:
     'no such version'
     """
     text = (str(error).splitlines() or [type(error).__name__])[0].strip().rstrip(".:")
-    return text[:1].lower() + text[1:]
+    return text if text[:2].isupper() else text[:1].lower() + text[1:]

@@ -84,7 +84,7 @@ class IcebergTable(Source):
         """
         rows, stated = table_from_columns(columns), describe_certificate(certificate)
         name = self._identifier()
-        with self._open() as catalog:
+        with self._open(new=True) as catalog:
             if catalog.table_exists(name):
                 if not replace:
                     raise BadInput("there is a table already", file=self._shown, right="choose another name, or replace it")
@@ -96,38 +96,37 @@ class IcebergTable(Source):
 
     @property
     def _shown(self) -> str:
-        return f"{self.place}, table '{self.table}'"
+        return f"{self.place}, table '{self.table}'" if self.table else self.place
 
     def _identifier(self) -> str:
         if not self.table or "." not in self.table.strip("."):
-            raise BadInput(
-                "no table is named", file=self.place, right="name it with its namespace: table: hospital.patients (--table)"
-            )
+            right = "name it with its namespace: table: hospital.patients (--table)"
+            raise BadInput("no table is named", file=self.place, right=right)
         return self.table
 
     @contextmanager
-    def _open(self) -> Iterator[Any]:
-        """The catalogue; what the library finds wrong becomes a sentence."""
-        library = load_extra("pyiceberg.catalog", "lake", "Iceberg tables", "the address")
-        exceptions = load_extra("pyiceberg.exceptions", "lake", "Iceberg tables", "the address")
+    def _open(self, new: bool = False) -> Iterator[Any]:
+        """The catalogue, which may be `new`; what the libraries find wrong becomes a sentence."""
         refuse_credentials(self.url)
+        library, exceptions, database = (
+            load_extra(module, "lake", "Iceberg tables", self._shown)
+            for module in ("pyiceberg.catalog", "pyiceberg.exceptions", "sqlalchemy.exc")
+        )
         scheme, _, where = self.url.partition("://")
+        faults = [kind for kind in vars(exceptions).values() if isinstance(kind, type) and issubclass(kind, Exception)]
         try:
-            if scheme.lower() == "iceberg+sqlite":
-                yield _open_file(library, Path(where))
-            else:
-                yield library.load_catalog(where)
+            yield _open_file(library, Path(where), new) if scheme.lower() == "iceberg+sqlite" else library.load_catalog(where)
         except exceptions.NoSuchTableError:
             raise BadInput("there is no such table", file=self._shown, right="check its namespace and name") from None
-        except (exceptions.ValidationError, exceptions.CommitFailedException, ValueError, OSError) as error:
+        except (*faults, database.SQLAlchemyError, ValueError, OSError) as error:
             what = f"the Iceberg table cannot be used ({first_line(error)})"
             raise BadInput(what, file=self._shown, right="check the catalogue and the table") from None
 
 
-def _open_file(library: Any, file: Path) -> Any:
+def _open_file(library: Any, file: Path, new: bool) -> Any:
     """A catalogue in a SQLite file; new tables are placed in a folder next to it."""
-    if not file.parent.is_dir():
-        raise BadInput("there is no such folder", file=file.parent, right="check the path of the catalogue")
+    if not file.is_file() and not (new and file.parent.is_dir()):
+        raise BadInput("there is no such catalogue", file=file, right="check the path of the SQLite file")
     place = file.resolve()
     warehouse = f"file://{place.with_suffix('')}"
     return library.load_catalog("closeknit", type="sql", uri=f"sqlite:///{place}", warehouse=warehouse)

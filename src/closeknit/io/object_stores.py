@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from closeknit.io.names import Wanted
 from closeknit.io.source import Source
 
 CERTIFICATE = "certificate.json"
+ACCOUNT = "AZURE_STORAGE_ACCOUNT_NAME"
 OPTIONS = {"region", "scheme", "endpoint_override", "enable_tls"}  # of an address; others may be credentials
 OPTIONS |= {f"{part}_storage_{what}" for part in ("blob", "dfs") for what in ("authority", "scheme")}
 
@@ -45,8 +47,8 @@ class ObjectFile(Source):
 
     @property
     def place(self) -> str:
-        """The address without its options."""
-        return self.url.partition("?")[0]
+        """The address without its options and without a password, which it must not have."""
+        return re.sub("//[^/]*:[^/]*@", "//", self.url.partition("?")[0])
 
     def form(self) -> dict[str, Any]:
         """The keys of `data` in a recipe: the address with its options, which are no credentials."""
@@ -125,5 +127,28 @@ def open_store(address: str) -> tuple[Any, str]:
     """
     from pyarrow import fs
 
-    store, path = fs.FileSystem.from_uri(re.sub(r"^az://", "abfs://", address))
+    store, path = fs.FileSystem.from_uri(full_address(address))
     return store, str(path)
+
+
+def full_address(address: str) -> str:
+    """The address as pyarrow takes it: `az://container/file` with the storage account of the environment.
+
+    Args:
+        address: the address of a file.
+
+    >>> full_address("S3://bucket/people.csv"), full_address("az://data@clinic.dfs.core.windows.net/people.csv")
+    ('s3://bucket/people.csv', 'abfss://data@clinic.dfs.core.windows.net/people.csv')
+    """
+    scheme, _, rest = address.partition("://")
+    scheme = scheme.lower()
+    if scheme not in ("az", "abfs", "abfss"):
+        return f"{scheme}://{rest}"
+    container, _, path = rest.partition("/")
+    if "@" not in container:
+        account = os.environ.get(ACCOUNT)
+        if not account:
+            right = f"set {ACCOUNT}, or write az://container@account.dfs.core.windows.net/file"
+            raise BadInput("the address names no storage account", file=address, right=right)
+        container = f"{container}@{account}.dfs.core.windows.net"
+    return f"{'abfss' if scheme == 'az' else scheme}://{container}/{path}"
