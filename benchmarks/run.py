@@ -24,6 +24,7 @@
     stream_speed  rows a second of every stream, and memory over 50,000,000 rows
     spark    Mondrian and SABRE on 1,000,000 to 100,000,000 generated rows on Spark, compared with its reading and writing
     web      Adult and SAL by `closeknit serve` compared with the command, and its response time
+    files    reading Excel and Stata files compared with what their libraries need alone
     arx      quoted figures of ARX on Adult compared with ours
     rivals   pycanon measuring the same release, anjana making one
 
@@ -43,6 +44,7 @@ from pathlib import Path
 import adult
 import arx
 import burel
+import files
 import growth
 import incognito
 import knit
@@ -95,6 +97,7 @@ BENCHMARKS = {
     "stream_speed": ("Streams: rows a second, and memory", stream_speed.run),
     "spark": ("Spark: large tables on this machine", on_spark.run),
     "web": ("The service: jobs compared with the command line, and response times", web.run),
+    "files": ("Spreadsheets and statistical files: reading compared with the library alone", files.run),
     "arx": ("ARX, quoted, on Adult's training rows", arx.run),
     "rivals": ("Other tools on Adult", rivals.run),
 }

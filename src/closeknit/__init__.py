@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from closeknit.core.kinds import flat, numeric, prefix
     from closeknit.core.schema import Schema
     from closeknit.forms import bucketized, generalized, multiset, permuted, perturbed, sliced
+    from closeknit.io.sources import open_source
     from closeknit.methods import (
         Anatomy,
         Burel,
@@ -80,6 +81,7 @@ _NAMES = {
     "closeknit.core.kinds": "flat numeric prefix",
     "closeknit.core.schema": "Schema",
     "closeknit.forms": "bucketized generalized multiset permuted perturbed sliced",
+    "closeknit.io.sources": "open_source",
     "closeknit.methods": "Anatomy Burel FcmDraw Fragmentation Incognito Knit Microaggregation Mondrian PcaDraw Sabre "
     "Slicing SoftStop StackAndDeal",
     "closeknit.models": "BetaLikeness DeltaDisclosure DiverseSlicing KAnonymity LDiversity PosteriorBound TCloseness "
@@ -143,6 +145,7 @@ __all__ = [
     "metrics",
     "multiset",
     "numeric",
+    "open_source",
     "permuted",
     "perturbed",
     "prefix",

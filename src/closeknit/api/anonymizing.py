@@ -47,7 +47,7 @@ from closeknit.io.csv import CsvFormat
 from closeknit.io.files import kind_of, part_files, read_with_format
 from closeknit.io.parquet import parquet_types
 from closeknit.io.source import Source
-from closeknit.io.sources import source_of
+from closeknit.io.sources import place_of, source_of
 from closeknit.release import LocalRelease, Origin, Release
 from closeknit.search.persons import must_keep_together, run_by_person
 from closeknit.search.repair import repair_partition
@@ -134,6 +134,7 @@ def anonymize(
         like=None if described or isinstance(data, Columns) else data,
         format="parquet" if parquet else "csv",
         types=parquet_types(part_files(data)[0]) if parquet else None,
+        labels=data.read_labels() if isinstance(data, Source) else None,
         origin=Origin(columns, schema, tuple(models), done.method, seed, build_person_counter(done.table, partition)),
     )
 
@@ -150,6 +151,7 @@ def _on_spark(
 ) -> Release:
     if escape_formulas:
         raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
+    data = place_of(data) if isinstance(data, Source) else data
     described = _data_form(data, True, options["csv"].form(options["csv"]) if options["csv"] else {})
     shape = form or build_from_form("form", method.usual_form, FORMS)
     return anonymize_on_spark(data, schema, models, method, shape, seed, described=described, **options)

@@ -37,6 +37,8 @@ from closeknit.forms import generalized
 from closeknit.io.canonical import canonical_blocks, hash_of_blocks
 from closeknit.io.csv import CsvFormat
 from closeknit.io.files import read_written
+from closeknit.io.source import Source
+from closeknit.io.sources import source_of
 from closeknit.release.release_paths import find_certificate, read_certificate, release_file
 
 PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate has of its columns
@@ -100,8 +102,11 @@ def audit(
         findings, seen, persons = _read_release(columns, schema, models, shape, suppressed)
         blocks, formulas = list(canonical_blocks(written)), formula_notes(columns)
         content, parts, unchecked = hash_of_blocks(iter(blocks)), shape.parts(columns, schema), []
+        if isinstance(data, str) and "://" in data and data.endswith(".csv"):
+            unchecked = ["the bytes of the file were not checked, because it is not on this machine"]
         findings += [f"{note}, which are not escaped" for note in formula_notes(written)] if escapes else []
         faults = [*find_order_faults(columns, schema, shape), *find_byte_faults(data, blocks)]
+        faults += source.find_faults() if isinstance(source := source_of(data), Source) else []
     findings += find_finer_secrets(columns, schema)
     if claimed:
         found = _find_in_files(data, parts, claimed, certificate, in_folder)

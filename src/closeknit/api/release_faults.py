@@ -58,7 +58,7 @@ def _is_plain(text: str) -> bool:
 
 def find_byte_faults(file: Any, blocks: Iterable[bytes]) -> Iterator[str]:
     """Where a CSV file is not the canonical text of its cells, `blocks`; other files and frames are not compared."""
-    if not isinstance(file, str | PathLike) or Path(file).suffix.lower() != ".csv" or Path(file).is_dir():
+    if not isinstance(file, str | PathLike) or Path(file).suffix.lower() != ".csv" or not Path(file).is_file():
         return
     line = 1
     with open(file, "rb") as written:

@@ -21,8 +21,12 @@ from closeknit.cli.frontier import frontier
 from closeknit.cli.options import (
     Engine,
     Force,
+    HeaderRow,
     Json,
+    Labels,
     Master,
+    Sheet,
+    Version,
     data_keys,
     folder_of_output,
     free_folder,
@@ -56,6 +60,10 @@ class FileFormat(StrEnum):
 
     csv = "csv"
     parquet = "parquet"
+    xlsx = "xlsx"
+    dta = "dta"
+    sav = "sav"
+    xpt = "xpt"
 
 
 BEFORE_DEMO = """\
@@ -186,6 +194,10 @@ def inspect(
     encoding: Encoding = None,
     decimal: Decimal = None,
     thousands: Thousands = None,
+    sheet: Sheet = None,
+    header_row: HeaderRow = None,
+    labels: Labels = None,
+    version: Version = None,
     as_json: Json = False,
 ) -> None:
     """Guess role, kind and hierarchy of each column, and print a recipe that you edit by hand.
@@ -197,6 +209,7 @@ def inspect(
     closeknit inspect patients.csv > recipe.yaml
     closeknit inspect data/export.txt --decimal , --encoding latin-1 -o recipes/recipe.yaml
     closeknit inspect patients.parquet --json
+    closeknit inspect patients.xlsx --sheet Patients --header-row 3 -o recipe.yaml
     """
     with handle_errors():
         from closeknit.api import suggest
@@ -205,7 +218,7 @@ def inspect(
 
         if output is not None:
             refuse_existing(output, force)
-        source = source_of(file, {})
+        source = source_of(file, {"sheet": sheet, "header": header_row, "labels": labels, "version": version})
         suggestion = suggest(source, csv_format(delimiter, encoding, decimal, thousands))
         if as_json:
             guesses = {name: vars(guess) for name, guess in suggestion.reasons.items()}
@@ -282,13 +295,19 @@ def anonymize(
 
 @app.command(short_help="Recompute the guarantees of a release.")
 def audit(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Anyone's release: CSV, Parquet, or a public folder.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Anyone's release: a file, a table of a lake, or a public folder.")
+    ],
     certificate: Annotated[Path | None, typer.Option(help="Its certificate; default: the certificate.json next to it.")] = None,
     recipe: Annotated[Path | None, typer.Option(help="Check the schema and guarantees of this recipe instead.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
     thousands: Thousands = None,
+    sheet: Sheet = None,
+    header_row: HeaderRow = None,
+    labels: Labels = None,
+    version: Version = None,
     engine: Engine = None,
     master: Master = None,
     as_json: Json = False,
@@ -303,6 +322,7 @@ def audit(
     closeknit audit out/release.csv
     closeknit audit received.csv --certificate mailed/certificate.json
     closeknit audit made_elsewhere.csv --recipe recipe.yaml --json
+    closeknit audit release.xlsx                     its certificate is on its second sheet
     closeknit audit out/release.parquet --engine spark
     """
     if certificate is not None and recipe is not None:
@@ -311,12 +331,15 @@ def audit(
         from closeknit.api import audit as audit_release
         from closeknit.api.recipe import Recipe
         from closeknit.core.audit import NOT_MET
+        from closeknit.io.sources import source_of
 
         csv = csv_format(delimiter, encoding, decimal, thousands)
+        options = {"sheet": sheet, "header": header_row, "labels": labels, "version": version}
+        data = source_of(file, options) if any(value is not None for value in options.values()) else file
         if recipe is not None:
             requested = Recipe.read(recipe)
             found = audit_release(
-                file,
+                data,
                 requested.schema,
                 requested.models,
                 form=requested.form,
@@ -326,7 +349,7 @@ def audit(
                 master=master,
             )
         else:
-            found = audit_release(file, certificate=certificate, csv=csv, engine=engine, master=master)
+            found = audit_release(data, certificate=certificate, csv=csv, engine=engine, master=master)
         if as_json:
             print_utf8(found.to_json())
         else:

@@ -22,6 +22,16 @@ Engine = Annotated[str | None, typer.Option(help="Engine: local, or spark (needs
 Master = Annotated[
     str | None, typer.Option(help="Spark cluster, such as spark://host:7077; default: this machine.", metavar="URL")
 ]
+Sheet = Annotated[str | None, typer.Option(help="Sheet of a spreadsheet: its name, or its number from 1.", metavar="NAME")]
+HeaderRow = Annotated[
+    int | None, typer.Option(min=1, help="Row of a spreadsheet with the names of the columns.", metavar="NUMBER")
+]
+Labels = Annotated[
+    bool | None, typer.Option("--labels/--codes", help="Value labels or codes of a statistical file; default: labels.")
+]
+Version = Annotated[
+    str | None, typer.Option(help="Version of a Delta table, or snapshot of an Iceberg table.", metavar="NUMBER")
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 

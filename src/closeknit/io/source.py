@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
+from closeknit.io.labels import Labels
 from closeknit.io.names import Wanted
 
 
@@ -57,6 +58,18 @@ class Source(ABC):
         place = self.place if "://" in self.place else str(Path(self.place).resolve())
         given = {field.name: getattr(self, field.name) for field in options if getattr(self, field.name) != field.default}
         return {self.where(): place, **given}
+
+    def read_labels(self) -> Labels | None:
+        """Labels of variables and values, for releases in formats that have them."""
+        return None
+
+    def measure_size(self) -> tuple[int, int] | None:
+        """Rows and bytes of the table as its head states them, to refuse what is too large unread; None if it does not."""
+        return None
+
+    def find_faults(self) -> list[str]:
+        """What is with a release in its place and not part of it, one sentence each."""
+        return []
 
     def read_certificate(self) -> str:
         """The certificate that was written with a release, as JSON."""

@@ -16,13 +16,13 @@ from closeknit.core.errors import BadInput
 from closeknit.core.strict_json import read_limited
 from closeknit.io.source import Source
 from closeknit.io.sources import source_of
+from closeknit.io.written_files import FORMATS
 
-FORMATS = ("csv", "parquet")
 RELEASE, CERTIFICATE, README = "release", "certificate.json", "README.txt"
 RECIPE, CLASSES = "recipe.yaml", "classes.csv"
 PAGE, REPORT = "report.html", "report.json"  # one of each in both folders
 OWN_FILES = re.compile(
-    r"(release|quasi|sensitive|slice_\d+)\.(csv|parquet)|certificate\.json|recipe\.yaml|classes\.csv|"
+    rf"(release|quasi|sensitive|slice_\d+)\.({'|'.join(FORMATS)})|certificate\.json|recipe\.yaml|classes\.csv|"
     r"report\.(html|json)|README\.txt"
 )
 ALLOWED_FILES = re.compile(

@@ -227,7 +227,7 @@ def suffix_of(name: str) -> str:
     ('.csv.gz', '.parquet')
     >>> suffix_of("people.zip")
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: people.zip: the suffix '.zip' is unknown; use .csv, ...
+    closeknit.core.errors.BadInput: people.zip: the suffix '.zip' is unknown; use one of .csv, ...
     """
     kind = kind_of(Path(name).name)
     packed = name.lower().endswith(".gz")
