@@ -177,6 +177,29 @@ class Date(Kind):
         """Whether a raw value of this level belongs to one unit of the finest level."""
         return level == self.finest or (level in _MINUTES and LEVELS.index(level) <= LEVELS.index(self.finest))
 
+    def units_below(self, label: str) -> tuple[int, int] | None:
+        """First and last unit of the finest level below a written label; None for `*` without declared bounds.
+
+        Args:
+            label: a written cell.
+
+        >>> [Date().unit_label(unit) for unit in Date().units_below("2024-02")]
+        ['2024-02-01', '2024-02-29']
+        """
+        found, bounds = read_label(label), self.bounds
+        if found is None:
+            return bounds
+        first, last = _finest_units(found[1], found[0], self.finest)
+        return (first, last) if bounds is None else (max(first, bounds[0]), min(last, bounds[1]))
+
+    def unit_label(self, unit: int) -> str:
+        """The label of a unit of the finest level.
+
+        Args:
+            unit: its number.
+        """
+        return _label(unit, self.finest)
+
     def losses(self, cells: Sequence[str]) -> Losses:
         """Units under the node over all units between the declared bounds, or else those of the written cells."""
         spans = []
