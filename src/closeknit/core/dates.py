@@ -19,9 +19,10 @@ from closeknit.core.date_texts import EXAMPLE, ISO, LEVELS, is_day, read_dates, 
 from closeknit.core.domain import Domain, Values
 from closeknit.core.errors import BadInput, BadValue, suggest_name
 from closeknit.core.kinds import Kind, Losses, bind_tree, leaf_losses, texts_of
-from closeknit.core.params import choice, spec
+from closeknit.core.params import choice, spec, whole
 from closeknit.core.tree import STAR, Int32, Tree
 
+MOST_SHIFT = 36_500  # days
 DAY_LEVELS = LEVELS[LEVELS.index("day") :]
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}  # months in one unit of the level
 _MINUTES = {"minute": 1, "hour": 60, "day": 1440}  # minutes in one unit of the level
@@ -73,6 +74,7 @@ class Date(Kind):
         hi: last day that may occur.
         format: format of the raw dates ("%d.%m.%Y", or "iso"); detected from all values of the column if None.
         level: short for `levels` from this one to the coarsest; None once they are set.
+        shift: dates are shifted by up to so many days, the same for all dates of a person.
 
     >>> domain, codes = Date().bind(np.array(["2024-03-17", "2024-01-02", "2031-05-01"], dtype=object))
     >>> codes.tolist(), domain.labels(np.array([0, 0, 1]), np.array([0, 1, 2]))
@@ -89,8 +91,13 @@ class Date(Kind):
     hi: str | None = None
     format: str | None = None
     level: str | None = None
+    shift: int | None = None
 
     def __post_init__(self) -> None:
+        if self.shift is not None:
+            whole("shift", self.shift, least=1, most=MOST_SHIFT)
+            if self.lo is not None or self.hi is not None:
+                raise BadInput("date has a shift and bounds", right="leave the bounds out: a shifted date may be outside them")
         if self.level is not None:
             choice("level", self.level, LEVELS)
             if tuple(self.levels) != DAY_LEVELS:
@@ -177,6 +184,12 @@ class Date(Kind):
         """Whether a raw value of this level belongs to one unit of the finest level."""
         return level == self.finest or (level in _MINUTES and LEVELS.index(level) <= LEVELS.index(self.finest))
 
+    def notes(self, name: str) -> list[str]:
+        """That dates were shifted: no guarantee follows from it."""
+        if self.shift is None:
+            return []
+        return [f"column '{name}': dates were shifted by up to {self.shift} days, all dates of a person alike; no guarantee"]
+
     def units_below(self, label: str) -> tuple[int, int] | None:
         """First and last unit of the finest level below a written label; None for `*` without declared bounds.
 
@@ -261,6 +274,7 @@ def date(
     hi: str | None = None,
     format: str | None = None,
     level: str | None = None,
+    shift: int | None = None,
 ) -> Date:
     """A column of dates.
 
@@ -271,13 +285,14 @@ def date(
         hi: last day that may occur.
         format: format of the raw dates, such as "%d.%m.%Y" or "iso"; detected from all values if left out.
         level: short for all levels from this one on: `level="year"` publishes no month and no day.
+        shift: dates are shifted by up to so many days before anything else, the same for all dates of a person.
 
     >>> date(["month", "year"], format="%d.%m.%Y")
     Date(levels=('month', 'year'), format='%d.%m.%Y')
     >>> date(level="year").bind(np.array(["2024-03-17"], dtype=object))[0].texts
     ('2024',)
     """
-    return Date(DAY_LEVELS if levels is None else levels, lo, hi, format, level)  # type: ignore[arg-type]
+    return Date(DAY_LEVELS if levels is None else levels, lo, hi, format, level, shift)  # type: ignore[arg-type]
 
 
 def without_format(kind: Kind) -> Kind:
