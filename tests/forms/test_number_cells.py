@@ -13,8 +13,8 @@ import pytest
 import closeknit as ck
 from closeknit.core.audit import MET, PARTLY
 from closeknit.core.table import Partition
+from closeknit.forms.drawn_values import draw_words
 from closeknit.forms.generalized import CELLS, Generalized
-from closeknit.forms.number_cells import draw_words
 
 SEED = 5**50
 AGES = [21, 24, 29, 30, 33, 38, 61, 62, 70]

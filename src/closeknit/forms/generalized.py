@@ -47,15 +47,8 @@ from closeknit.forms.cell_labels import (
     refuse_levels,
     tight_note,
 )
-from closeknit.forms.number_cells import (
-    added_columns,
-    cell_notes,
-    find_misplaced,
-    read_labels,
-    refuse_clashes,
-    replace_labels,
-    sort_for_draws,
-)
+from closeknit.forms.drawn_values import draw_values, find_misplaced, sort_for_draws
+from closeknit.forms.number_cells import cell_notes, list_added, read_labels, refuse_clashes, replace_labels
 from closeknit.kernels.geometry.boxes import boxes
 
 STATISTICS = ("mean", "median")
@@ -105,7 +98,7 @@ class Generalized(Form):
 
     def list_columns(self, schema: Schema) -> list[str]:
         """Columns of the release, in their order."""
-        added = added_columns(self.cells, self.bounds, schema)
+        added = list_added(self.cells, self.bounds, schema)
         return [written for name in schema.published for written in added.get(name, [name])]
 
     def read_labels(self, columns: Columns, schema: Schema) -> Columns:
@@ -116,7 +109,7 @@ class Generalized(Form):
 
     def before(self, table: Table, seed: int) -> Table:
         """The table with the step of each column whose ranges must not end at true values."""
-        refuse_clashes(added_columns(self.cells, self.bounds, table.schema), table.schema)
+        refuse_clashes(list_added(self.cells, self.bounds, table.schema), table.schema)
         sizes = [domain.size + 1 for domain in table.quasi_domains]
         return with_steps(table, lambda j: np.bincount(table.quasi[:, j], minlength=sizes[j]), self.snap)
 
@@ -148,8 +141,9 @@ class Generalized(Form):
 
     def _write_numbers(self, table: Table, partition: Partition, labelled: WrittenTable, seed: int) -> WrittenTable:
         """The same rows with numbers in place of labels, sorted by what is written."""
-        shown = sort_for_draws(labelled, table.schema) if self.cells == "sample" else labelled
-        named = replace_labels(table, partition, shown, self.cells, self.bounds, seed)
+        draws = self.cells == "sample"
+        shown = sort_for_draws(labelled, table.schema) if draws else labelled
+        named = draw_values(table, shown, self.bounds, seed) if draws else replace_labels(table, partition, shown, self.cells)
         names = self.list_columns(table.schema)
         order = row_order([cell_order(named[name]) for name in names], len(labelled.rows))
         columns = Columns({name: compact(named[name]).take(order) for name in names}, len(order))
