@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from closeknit import metrics as metrics
     from closeknit.api import (
         anonymize,
+        apply,
         attack,
         audit,
         certificate_on_spark,
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
     from closeknit.streams import BurelWindow, Castle, KnnStream, SabreWindow, Windowed
 
 _NAMES = {
-    "closeknit.api": "anonymize attack audit choose_k compare frontier replay risk run suda suggest "
+    "closeknit.api": "anonymize apply attack audit choose_k compare frontier replay risk run suda suggest "
     "certificate_on_spark flush_on_spark stream_on_spark",
     "closeknit.core.certificate": "Certificate",
     "closeknit.core.dates": "date",
@@ -128,6 +129,7 @@ __all__ = [
     "Unsatisfiable",
     "Windowed",
     "anonymize",
+    "apply",
     "attack",
     "attacks",
     "audit",

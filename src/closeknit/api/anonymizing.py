@@ -35,6 +35,7 @@ from closeknit.api.suggestion import Suggestion
 from closeknit.api.suggestion import suggest as guess
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
+from closeknit.core.date_shift import refuse_shifts, shift_dates
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.look_alikes import with_folded
 from closeknit.core.method import Method, Progress, deals_by_rank, ignore_progress, list_guarantees
@@ -116,7 +117,8 @@ def anonymize(
     columns, found = read_table(data, csv, schema)
     described = _data_form(data, False, found.form(csv) if found else {})
     progress("encoding", 0.1)
-    table = replace(schema.encode(columns), allow_vacuous=allow_vacuous)
+    columns, coded = shift_dates(columns, schema, seed)
+    table = replace(coded.encode(columns), allow_vacuous=allow_vacuous)
     if method.runs_once:
         models = keep_attestable(models, named, table, given_seed)
     done = release_table(table, models, method, suppress=suppress, form=requested, seed=seed, progress=progress)
@@ -135,7 +137,7 @@ def anonymize(
         format="parquet" if parquet else "csv",
         types=parquet_types(part_files(data)[0]) if parquet else None,
         labels=data.read_labels() if isinstance(data, Source) else None,
-        origin=Origin(columns, schema, tuple(models), done.method, seed, build_person_counter(done.table, partition)),
+        origin=Origin(columns, coded, tuple(models), done.method, seed, build_person_counter(done.table, partition)),
     )
 
 
@@ -149,6 +151,7 @@ def _on_spark(
     escape_formulas: bool,
     options: dict[str, Any],
 ) -> Release:
+    refuse_shifts(schema, "on Spark")
     if escape_formulas:
         raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
     data = place_of(data) if isinstance(data, Source) else data

@@ -49,7 +49,12 @@ METHODS: dict[str, list[Params]] = {
 }
 
 FORMS: dict[str, list[Params]] = {
-    "generalized": [{}, {"snap": True}, {"cells": "stars"}],
+    "generalized": [
+        {},
+        {"snap": True},
+        *({"cells": cells} for cells in ("stars", "bounds", "midpoint", "mean", "median", "sample")),
+        {"cells": "sample", "bounds": False},
+    ],
     "bucketized": [{}, {"number": "group"}],
     "sliced": [{}, {"columns": [["some"], ["others"]]}, {"columns": [["a"], ["b"], ["c"]], "number": "Nº"}],
     "multiset": [{}],
@@ -165,7 +170,14 @@ REFUSED: dict[str, list[Params]] = {
     "fcm_draw": [{"grouping": "crisp"}, {"groups": 0}, {"groups": 2.5}, {"fill": "random"}, {"polish": "no"}],
     "pca_draw": [{"embedding": "wide"}, {"scaled": "no"}, {"groups": "few"}, {"fill": None}, {"polish": 3}],
     "microaggregation": [{"first": "l"}, {"first": None}, {"refine": "no"}],
-    "generalized": [{"snap": "yes"}, {"cells": "dots"}, {"suppressed": "lost"}, {"levels": 2}],
+    "generalized": [
+        {"snap": "yes"},
+        {"cells": "dots"},
+        {"suppressed": "lost"},
+        {"levels": 2},
+        {"bounds": False},
+        {"cells": "mean", "levels": {"age": 1}},
+    ],
     "bucketized": [],
     "sliced": [{"columns": "age, sex"}, {"columns": [[], ["age"]]}, {"columns": [["age"], [3]]}, {"levels": [2]}],
     "multiset": [],
@@ -247,16 +259,20 @@ KINDS: dict[str, list[tuple[Any, list[Any]]]] = {
         (numeric(-5, 5), [-5.0, 0.25, -1e-3, 5.0]),
         (numeric(0, 60, bins=4), [0, 14.5, 15, 31, 60]),
         (numeric(step=5), ["3", "4", "5", "11"]),
+        (numeric(0, 120, top=90, bottom=18), [3, 18, 19, 40, 89, 90, 117]),
+        (numeric(step=0.5, coarsen=True, top=9), [0.2, 0.4, 3.5, 8.99, 9, 12]),
     ],
     "date": [
         (date(), ["2024-03-17", "2024-01-02", "2031-05-01", "2024-12-31", "2023-12-31"]),
         (date(["month", "year"], lo="2020-01-01", hi="2029-12-31"), ["2024-03", "2024-04", "2020-01"]),
+        (date(level="year"), ["2024-03-17", "2024-01-02", "2031-05-01"]),
         (date(["day", "quarter"]), [np.datetime64("2024-03-17"), np.datetime64("2024-02-29"), np.datetime64("2025-02-28")]),
     ],
     "prefix": [
         (prefix(), ["47605", "47602", "47906", "12345"]),
         (prefix(3), ["äöü", "äöa"]),
         (prefix(), ["1", "12", "123", "2"]),
+        (prefix(keep=3), ["02139", "02142", "02239", "99"]),
     ],
     "flat": [(flat(), ["f", "m", "京都", "a, b"]), (flat(), [True, False]), (flat(), ["only"]), (flat(), [3, 4.5])],
     "tree": [
