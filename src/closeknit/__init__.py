@@ -12,6 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from closeknit.accessors import register_all
+
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
@@ -156,3 +158,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+register_all()
