@@ -8,7 +8,7 @@ import sys
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -47,6 +47,15 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
+
+
+class AuditFormat(StrEnum):
+    """How an audit is printed."""
+
+    text = "text"
+    json = "json"
+    sarif = "sarif"
+    junit = "junit"
 
 
 class FileFormat(StrEnum):
@@ -276,7 +285,9 @@ def anonymize(
 
 @app.command(short_help="Recompute the guarantees of a release.")
 def audit(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Anyone's release: CSV, Parquet, or a public folder.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Anyone's release: CSV, Parquet, or a public folder; or several.")
+    ],
     certificate: Annotated[Path | None, typer.Option(help="Its certificate; default: the certificate.json next to it.")] = None,
     recipe: Annotated[Path | None, typer.Option(help="Check the schema and guarantees of this recipe instead.")] = None,
     delimiter: Delimiter = None,
@@ -285,16 +296,18 @@ def audit(
     thousands: Thousands = None,
     engine: Engine = None,
     master: Master = None,
+    format: Annotated[AuditFormat, typer.Option(help="sarif for code scanning, junit for build servers.")] = AuditFormat.text,
     as_json: Json = False,
 ) -> None:
     """Recompute every guarantee from the cells of a release alone.
 
     Exit status: 0 all are recomputed and met; 1 one is not met, or the release differs from its certificate; 2 bad input;
-    3 met as far as it can be checked: the others are attested by the data owner, or vacuous without a note.
+    3 met as far as it can be checked: the others are attested by the data owner, or vacuous without a note. Of several
+    releases the worst counts: 1 before 3.
 
     \b
     closeknit audit out/
-    closeknit audit out/release.csv
+    closeknit audit releases/*/ --format junit > audit.xml
     closeknit audit received.csv --certificate mailed/certificate.json
     closeknit audit made_elsewhere.csv --recipe recipe.yaml --json
     closeknit audit out/release.parquet --engine spark
@@ -304,29 +317,24 @@ def audit(
     with handle_errors():
         from closeknit.api import audit as audit_release
         from closeknit.api.recipe import Recipe
-        from closeknit.core.audit import NOT_MET
+        from closeknit.cli.audit_output import place_name, print_audits, release_of
 
-        csv = csv_format(delimiter, encoding, decimal, thousands)
+        options: dict[str, Any] = {
+            "csv": csv_format(delimiter, encoding, decimal, thousands),
+            "engine": engine,
+            "master": master,
+        }
         if recipe is not None:
             requested = Recipe.read(recipe)
-            found = audit_release(
-                file,
-                requested.schema,
-                requested.models,
-                form=requested.form,
-                escape_formulas=requested.escape_formulas,
-                csv=csv,
-                engine=engine,
-                master=master,
-            )
+            options |= {"schema": requested.schema, "models": requested.models, "form": requested.form}
+            options["escape_formulas"] = requested.escape_formulas
         else:
-            found = audit_release(file, certificate=certificate, csv=csv, engine=engine, master=master)
-        if as_json:
-            print_utf8(found.to_json())
-        else:
-            print_utf8(f"{found}\n")
-    if not found.ok:
-        raise typer.Exit(1 if found.status == NOT_MET else 3)
+            options["certificate"] = certificate
+        releases = list(dict.fromkeys(map(release_of, files)))
+        found = {place_name(release): audit_release(release, **options) for release in releases}
+        status = print_audits(found, AuditFormat.json.value if as_json else format.value)
+    if status:
+        raise typer.Exit(status)
 
 
 @app.command(short_help="Compare methods under a recipe's guarantees.")
