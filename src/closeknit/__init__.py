@@ -35,10 +35,13 @@ if TYPE_CHECKING:
         suggest,
     )
     from closeknit.core.certificate import Certificate
+    from closeknit.core.date_times import datetime
     from closeknit.core.dates import date
+    from closeknit.core.durations import duration
     from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
     from closeknit.core.hierarchy import Hierarchy
     from closeknit.core.kinds import flat, numeric, prefix
+    from closeknit.core.points import point
     from closeknit.core.schema import Schema
     from closeknit.forms import bucketized, generalized, multiset, permuted, perturbed, sliced
     from closeknit.methods import (
@@ -71,10 +74,13 @@ _NAMES = {
     "closeknit.api": "anonymize attack audit choose_k compare frontier replay run suggest "
     "certificate_on_spark flush_on_spark stream_on_spark",
     "closeknit.core.certificate": "Certificate",
+    "closeknit.core.date_times": "datetime",
     "closeknit.core.dates": "date",
+    "closeknit.core.durations": "duration",
     "closeknit.core.errors": "BadInput CloseknitError Unsatisfiable",
     "closeknit.core.hierarchy": "Hierarchy",
     "closeknit.core.kinds": "flat numeric prefix",
+    "closeknit.core.points": "point",
     "closeknit.core.schema": "Schema",
     "closeknit.forms": "bucketized generalized multiset permuted perturbed sliced",
     "closeknit.methods": "Anatomy Burel FcmDraw Fragmentation Incognito Knit Microaggregation Mondrian PcaDraw Sabre "
@@ -128,6 +134,8 @@ __all__ = [
     "compare",
     "datasets",
     "date",
+    "datetime",
+    "duration",
     "flat",
     "flush_on_spark",
     "frontier",
@@ -137,6 +145,7 @@ __all__ = [
     "numeric",
     "permuted",
     "perturbed",
+    "point",
     "prefix",
     "replay",
     "run",

@@ -7,14 +7,19 @@ from datetime import date as Day
 from pathlib import Path
 from typing import Any
 
+from closeknit.core.date_times import DateTime
 from closeknit.core.dates import Date
+from closeknit.core.durations import Duration
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import Flat, Kind, Numeric, Prefix
 from closeknit.core.params import build, refuse_uncalled
+from closeknit.core.points import Point
 from closeknit.core.written_kinds import Nodes, WrittenNodes
 
-KINDS: dict[str, type[Kind]] = {kind.name: kind for kind in (Numeric, Date, Prefix, Flat, Hierarchy, WrittenNodes, Nodes)}
+KINDS: dict[str, type[Kind]] = {
+    kind.name: kind for kind in (Numeric, Duration, Date, DateTime, Prefix, Point, Flat, Hierarchy, WrittenNodes, Nodes)
+}
 EXTRA_KEYS = {"tree": ("from_data", "edges"), "csv": ("delimiter", "encoding")}  # allowed next to the name
 BUILDERS = {"intervals": ("edges", "lo", "hi", "width", "fanout", "levels"), "balanced": ("values", "fanout", "from_data")}
 LISTS = ("edges", "values", "levels")

@@ -183,7 +183,8 @@ class Coder:
             places[outside] = self.axes.unknown[j]
             return places, texts, outside
         if name in self._bounds:
-            positions, bad = _numbers(values[there], *self._bounds[name])
+            assert isinstance(kind, Numeric)
+            positions, bad = _numbers(kind.read_numbers(values[there]), *self._bounds[name])
         elif name in self._leaves:
             positions = np.array([self._leaves[name].get(text, -1) for text in texts_of(values[there])], dtype=np.float64)
             bad = positions < 0
@@ -323,7 +324,7 @@ def _bind_values(
             bad[kept[refused.index]] = True
             continue
         leaves = np.zeros(len(values), dtype=np.int32)
-        if domain is not None and kind.name == "date":  # bound to the days that occur, not to all that may
+        if domain is not None and isinstance(kind, Date):  # bound to the days that occur, not to all that may
             assert domain.numbers is not None and found.numbers is not None
             codes = np.array(np.searchsorted(domain.numbers, found.numbers[codes]), dtype=np.int32)
         leaves[kept] = codes
