@@ -16,14 +16,22 @@ from closeknit.core.errors import BadInput
 from closeknit.core.frontier import Frontier
 from closeknit.core.model import Model
 from closeknit.forms.release_reading import reading_of
+from closeknit.metrics.learning import release_accuracy
 from closeknit.metrics.queries import queries, workload_error
+from closeknit.metrics.usefulness import usefulness
 from closeknit.release.origin import Origin
 from closeknit.release.public import TextRelease
 from closeknit.release.samples import find_class
 from closeknit.report.record import AttestedLevel, PrivateReport, PublicReport, QueryError, Sample
 
 QUERIES, LAMBDA, THETA = 1000, 3, 0.1
-PARTS = {"sample": "Rows before and after", "queries": "COUNT queries", "findings": "Attacks that need the original"}
+PARTS = {
+    "sample": "Rows before and after",
+    "queries": "COUNT queries",
+    "usefulness": "Distributions and associations",
+    "learning": "What a classifier learns",
+    "findings": "Attacks that need the original",
+}
 NO_SAMPLE = "Rows before and after are left out: none of the smallest classes is found in the release by its sensitive values."
 NO_ORIGINAL = (
     "The original table is not available: samples, query errors and attacks that need it are left out. "
@@ -44,6 +52,7 @@ def private_report(
     recipe: Mapping[str, Any] | None,
     frontier: Frontier | None = None,
     attacks: Sequence[Finding] | None = None,
+    target: str | None = None,
 ) -> PrivateReport:
     """The content of the private page; without the original only how to repeat the release.
 
@@ -55,6 +64,7 @@ def private_report(
         recipe: how the release was computed.
         frontier: what other settings would cost.
         attacks: findings that used more than the release; by default those that the original alone gives.
+        target: the column that a classifier shall guess; without it none is trained.
     """
     missing = [NO_ORIGINAL] if origin is None else [MORE_ATTACKS] if attacks is None else []
     missing += [NO_FRONTIER] if frontier is None else []
@@ -73,6 +83,8 @@ def private_report(
     makers: dict[str, Callable[[], Any]] = {
         "sample": lambda: _sample(texts, origin, partition),
         "queries": lambda: _query_errors(texts, origin),
+        "usefulness": lambda: usefulness(texts, origin.columns, origin.schema),
+        "learning": lambda: None if target is None else release_accuracy(texts, origin.columns, origin.schema, target),
         "findings": lambda: given or tuple(with_original(texts, origin.columns, origin.schema)),
     }
     for name, make in makers.items():
