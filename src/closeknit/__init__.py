@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from closeknit.core.durations import duration
     from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
     from closeknit.core.hierarchy import Hierarchy
+    from closeknit.core.itemsets import itemset
     from closeknit.core.kinds import flat, numeric, prefix
     from closeknit.core.points import point
     from closeknit.core.schema import Schema
@@ -79,6 +80,7 @@ _NAMES = {
     "closeknit.core.durations": "duration",
     "closeknit.core.errors": "BadInput CloseknitError Unsatisfiable",
     "closeknit.core.hierarchy": "Hierarchy",
+    "closeknit.core.itemsets": "itemset",
     "closeknit.core.kinds": "flat numeric prefix",
     "closeknit.core.points": "point",
     "closeknit.core.schema": "Schema",
@@ -140,6 +142,7 @@ __all__ = [
     "flush_on_spark",
     "frontier",
     "generalized",
+    "itemset",
     "metrics",
     "multiset",
     "numeric",

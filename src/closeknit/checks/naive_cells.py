@@ -78,6 +78,11 @@ def covers(kind: Any, cell: str | None, raw: str | None) -> bool:
         return low <= units(raw, kind.unit) <= high
     if kind.name == "point":
         return within(kind, cell, raw)
+    if kind.name == "itemset":
+        nodes, items = cell.split(","), [item.strip() for item in raw.split(kind.separator if kind.separator in raw else ",")]
+        return all(any(covers(kind.items, node, item) for node in nodes) for item in items) and all(
+            any(covers(kind.items, node, item) for item in items) for node in nodes
+        )
     if kind.name == "tree":
         return any(cell in path for path in paths(kind.nested) if _is_leaf(kind, path, raw))
     return cell == raw

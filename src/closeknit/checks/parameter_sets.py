@@ -14,6 +14,7 @@ from closeknit.core.date_times import datetime
 from closeknit.core.dates import date
 from closeknit.core.durations import duration
 from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.itemsets import itemset
 from closeknit.core.kinds import flat, numeric, prefix
 from closeknit.core.points import point
 from closeknit.core.written_kinds import Nodes, WrittenNodes
@@ -272,6 +273,14 @@ KINDS: dict[str, list[tuple[Any, list[Any]]]] = {
         (point(), ["48.137,11.575", "48.138,11.576", "52.52,13.405", "-33.86,151.21", "90,180", "0,0"]),
         (point(3), ["48.137,11.575", "48.2,11.6", "-90,-180"]),
         (point(5, grid="h3"), ["48.137,11.575", "48.138,11.576", "52.52,13.405"]),
+    ],
+    "itemset": [
+        (itemset(prefix(3)), ["E11,I10", "E12,I10", "E11", "E10,E11,I10", "J45"]),
+        (
+            itemset(Hierarchy.from_nested(JOB)),
+            ["clerk,lawyer", "clerk", "farmer,sailor", "herder,sailor", "clerk,herder,farmer"],
+        ),
+        (itemset(flat(), ";"), ["a", "a;b", "b"]),
     ],
     "flat": [(flat(), ["f", "m", "京都", "a, b"]), (flat(), [True, False]), (flat(), ["only"]), (flat(), [3, 4.5])],
     "tree": [

@@ -13,6 +13,7 @@ from closeknit.core.date_times import datetime
 from closeknit.core.dates import date
 from closeknit.core.durations import duration
 from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.itemsets import itemset
 from closeknit.core.kinds import flat, numeric, prefix
 from closeknit.core.method import can_plan, list_guarantees
 from closeknit.core.model import Model
@@ -142,7 +143,12 @@ def quasi_kinds() -> dict[str, Any]:
 
 def measured_kinds() -> dict[str, Any]:
     """Return the kinds of the columns with times and places, which only one table has."""
-    return {"seen": datetime(lo="2024-03-01", hi="2024-04-30"), "waited": duration("minute"), "home": point(5)}
+    return {
+        "seen": datetime(lo="2024-03-01", hi="2024-04-30"),
+        "waited": duration("minute"),
+        "home": point(5),
+        "codes": itemset(prefix(3)),
+    }
 
 
 def secret_kinds() -> dict[str, Any]:
@@ -189,6 +195,7 @@ def _measure(rng: np.random.Generator, rows: int) -> dict[str, list[Any]]:
         "seen": [str(moment) for moment in seen],
         "waited": [f"PT{minutes}M" for minutes in rng.integers(0, 240, rows)],
         "home": [f"{latitude},{longitude}" for latitude, longitude in places.tolist()],
+        "codes": [",".join(rng.choice(["E10", "E11", "I10", "J45"], size)) for size in rng.integers(1, 4, rows)],
     }
 
 

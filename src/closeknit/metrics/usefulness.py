@@ -94,10 +94,10 @@ class _Bins:
         low, high = axis.ends
         if axis.leaves:
             count = int(high - low)
-            edges = np.arange(count + 1) if count <= MOST_LEAVES else np.linspace(0, count, BINS + 1).round()
+            edges: Reals = np.arange(count + 1.0) if count <= MOST_LEAVES else np.linspace(0, count, BINS + 1).round()
             texts = axis.domain.texts
             ends = [(texts[int(a)], texts[int(b) - 1]) for a, b in pairwise(edges)]
-            return cls(axis, edges.astype(np.float64), tuple(a if a == b else f"{a} … {b}" for a, b in ends))
+            return cls(axis, edges, tuple(a if a == b else f"{a} … {b}" for a, b in ends))
         numbers = np.array([float(text) for text in column.values.tolist()])
         lower, upper = np.percentile(np.repeat(numbers, column.counts), (2, 98)) if column.counts.sum() else (low, high)
         inner = np.linspace(lower, upper, BINS + 1)[1:-1] if upper > lower else np.empty(0)

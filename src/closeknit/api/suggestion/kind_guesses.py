@@ -19,12 +19,14 @@ from closeknit.core.duration_texts import DURATION, coarsest_unit, read_duration
 from closeknit.core.durations import Duration
 from closeknit.core.exact import plain_number
 from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.itemsets import ItemSet
 from closeknit.core.kinds import BadValue, Flat, Kind, Numeric, Prefix
 from closeknit.core.points import Point
 from closeknit.core.steps import PARTS, has_decimals, propose_step
 
 FEW = 10  # up to this many different whole numbers look like codes
 MANY = 100  # more categories than this need a node for the rare ones
+SOME = 0.2  # share of the rows with several items, from which a column is one of sets
 TOO_MANY = 1000  # and more than this need a hierarchy written by hand
 FEW_DAYS = 62  # date-times within them are of little use without their time of day
 MOSTLY = 0.9  # share of the rows that decides; exceptions are reported
@@ -37,6 +39,7 @@ _OTHER_DATE = {
 }
 _ICD = re.compile(r"[A-TV-Z]\d[0-9AB](\.?[0-9A-Z]{1,4})?")
 _POINT = re.compile(r"[+-]?\d{1,2}\.\d+\s*[,;]\s*[+-]?\d{1,3}\.\d+|POINT\s*\(.*\)", re.IGNORECASE)
+_ITEM = re.compile(r"[\w.-]{1,12}")
 _MONEY = re.compile(r"[$€£+-]?\s?\d[\d.,' ]*\s?[%€$£]?")
 
 
@@ -58,7 +61,7 @@ def guess_kind(seen: Profile) -> KindGuess:
     """
     if not seen.distinct:
         return KindGuess(Flat(), "no values at all", False)
-    for look in (_guess_native, _codes, _dates, _durations, _points, _numbers):
+    for look in (_guess_native, _codes, _dates, _durations, _points, _numbers, _sets):
         guess = look(seen)
         if guess is not None:
             return guess
@@ -172,6 +175,22 @@ def _numbers(seen: Profile) -> KindGuess | None:
         why = "few different" if few else "its name suggests codes"
         return KindGuess(Flat(), f"{reason}: {why}, so perhaps codes; numeric if their order has a meaning", False)
     return KindGuess(Numeric(), reason, not fault)
+
+
+def _sets(seen: Profile) -> KindGuess | None:
+    """Recognize sets of codes: many combinations of few short items."""
+    if seen.values.dtype.kind != "O":
+        return None
+    for separator in ",;|":
+        if _share(seen, re.compile(rf"[^{separator}]+\{separator}.*")) < SOME:
+            continue
+        items = {item.strip() for text in seen.texts for item in text.split(separator)}
+        if len(items) < seen.distinct and all(_ITEM.fullmatch(item) for item in items):
+            codes = all(_ICD.fullmatch(item) for item in items)
+            kind = ItemSet(Prefix() if codes else Flat(), separator)
+            what = "codes like those of ICD-10" if codes else "items, which a hierarchy would generalize"
+            return KindGuess(kind, f"{seen.distinct:,} sets of {len(items):,} {what}", False)
+    return None
 
 
 def _categories(seen: Profile) -> KindGuess:

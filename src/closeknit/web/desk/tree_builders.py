@@ -89,6 +89,15 @@ BUILDERS: dict[str, tuple[str, tuple[Field, ...]]] = {
             Field("grid", "text", "the grid", default="geohash", choices=tuple(GRIDS)),
         ),
     ),
+    "itemset": (
+        "several items in a cell, each generalized by itself",
+        (
+            Field(
+                "items", "text", "prefix for codes that are masked from the right", default="flat", choices=("flat", "prefix")
+            ),
+            Field("separator", "text", "what separates the items", default=","),
+        ),
+    ),
     "rare": (
         "frequent values as they are, rare ones together",
         (
@@ -145,6 +154,7 @@ def list_builders(column: Column, name: str, missing: Sequence[str] = ()) -> dic
         "prefix": _can_read("prefix", seen),
         "datetime": dates and (_can_read("datetime", seen) or ":" in seen.texts[0]),
         "duration": bool(seen.distinct) and not numeric and _can_read("duration", seen),
+        "itemset": any(sign in text for text in seen.texts for sign in ",;|"),
         "point": bool(seen.distinct) and not numeric and _can_read("point", seen),
     }
     round_ends = _round_ends(seen) if numeric else {}
