@@ -141,7 +141,7 @@ def quasi_kinds() -> dict[str, Any]:
     }
 
 
-def measured_kinds() -> dict[str, Any]:
+def time_and_place_kinds() -> dict[str, Any]:
     """Return the kinds of the columns with times and places, which only one table has."""
     return {
         "seen": datetime(lo="2024-03-01", hi="2024-04-30"),
@@ -211,7 +211,7 @@ def case(
     if rows >= 8:
         shown["ward"] = [("north", "south", "west")[i % 3] for i in range(rows)]
         roles["plain"] = ["ward"]
-    kinds = {**quasi_kinds(), **measured_kinds(), **secret_kinds()} | {
+    kinds = {**quasi_kinds(), **time_and_place_kinds(), **secret_kinds()} | {
         column: numeric() for column in quasi if column.startswith("q")
     }
     schema = Schema(
@@ -259,7 +259,7 @@ def edge_tables() -> list[Case]:
         case(
             "odd codes and trees", usual, ["code", "odd", "dose", "since"], ["disease"], [k], importance={"code": 0, "odd": 0.5}
         ),
-        case("times and places", usual, list(measured_kinds()), ["disease"], [k]),
+        case("times and places", usual, list(time_and_place_kinds()), ["disease"], [k]),
         case("steps", usual, ["weight", "job"], ["disease"], [k]),
         _with_persons("persons", usual, rng, [KAnonymity(3), LDiversity("disease", 2)]),
         _with_persons("persons counted once", usual, rng, [KAnonymity(3)], person_rows="count-once"),
