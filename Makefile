@@ -12,7 +12,7 @@ APT_SECONDS := $(if $(filter true,$(CI)),900,150)
 SUBJECT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint redis java chromium bench rivals stores experiments schemas docs map constraints clean
+.PHONY: help demo test soak lint redis java chromium bench rivals stores dbt orchestrators experiments schemas docs map constraints clean
 
 help:            ## this list
 	@awk -F ':.*## *' '/^[a-z]+:.*##/ { printf "%-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,8 @@ test: lint redis java chromium   ## lint, then all tests and doctests once
 soak: .venv/ready redis java chromium   ## the large randomised and fault tests; SUBJECT=stream selects them by name
 	@$(MAKE) --no-print-directory rivals || echo "The tests against other tools are skipped."
 	@$(MAKE) --no-print-directory stores || echo "The tests of object stores are skipped."
+	@$(MAKE) --no-print-directory dbt || echo "The tests of the dbt package are skipped."
+	@$(MAKE) --no-print-directory orchestrators || echo "The tests of Airflow and Dagster are skipped."
 	@CLOSEKNIT_SOAK=1 $(PYTEST) --hypothesis-profile=soak -m "soak or hypothesis or grows" $(if $(SUBJECT),-k "$(SUBJECT)")
 
 lint: .venv/ready   ## style, types, import layers
@@ -62,6 +64,10 @@ rivals: .venv-rivals/ready   ## the environment of other tools that bench compar
 
 stores: .venv-s3/ready   ## the environment of the S3-compatible server that soak reads from
 
+dbt: .venv-dbt/ready   ## the environment that runs the dbt package in integrations/dbt
+
+orchestrators: .venv-orchestrators/ready   ## the environment that runs the examples for Airflow and Dagster
+
 schemas: .venv/ready   ## the JSON Schemas in src/closeknit/schemas, from the records in the code
 	@$(BIN)/python -m closeknit.api.json_schemas
 
@@ -78,7 +84,8 @@ constraints:     ## renew constraints.txt from a fresh environment
 	@mv constraints.new constraints.txt && rm -rf .venv-pins
 
 clean:           ## everything that make has made
-	@rm -rf .venv .venv-rivals .venv-s3 .venv-pins site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	@rm -rf .venv .venv-rivals .venv-s3 .venv-dbt .venv-orchestrators .venv-pins site build dist .pytest_cache .mypy_cache \
+	    .ruff_cache .hypothesis \
 	    .import_linter_cache .grimp_cache
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -107,9 +114,20 @@ clean:           ## everything that make has made
 	@.venv-rivals/bin/python -m pip install -qq -c benchmarks/rivals-constraints.txt pycanon anjana
 	@touch $@
 
-# The server pins other versions of what the tests use, so it has an environment of its own.
+# $(call environment,FOLDER,CONSTRAINTS,PACKAGES): an environment of its own for programs that pin what they need.
+environment = $(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in [(3, 11), (3, 12)])' 2>/dev/null || { \
+	    echo "$(1) needs Python 3.11 or 3.12, and '$(PYTHON)' is not; name one: make PYTHON=python3.12 ..."; exit 1; }; \
+	    echo "Preparing $(1) (once) ..." && $(PYTHON) -m venv $(1) && $(1)/bin/python -m pip install -qq -c $(2) $(3)
+
+# The server pins other versions of what the tests use.
 .venv-s3/ready: tests/io/s3-constraints.txt
-	@echo "Preparing .venv-s3 (once) ..."
-	@$(PYTHON) -m venv .venv-s3
-	@.venv-s3/bin/python -m pip install -qq -c tests/io/s3-constraints.txt 'moto[s3]' flask flask-cors
+	@$(call environment,.venv-s3,$<,'moto[s3]' flask flask-cors)
+	@touch $@
+
+.venv-dbt/ready: integrations/dbt/constraints.txt
+	@$(call environment,.venv-dbt,$<,dbt-core dbt-duckdb)
+	@touch $@
+
+.venv-orchestrators/ready: integrations/orchestrators-constraints.txt
+	@$(call environment,.venv-orchestrators,$<,apache-airflow dagster)
 	@touch $@

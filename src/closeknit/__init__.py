@@ -12,6 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from closeknit.accessors import register_all
+
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
@@ -36,10 +38,14 @@ if TYPE_CHECKING:
         suggest,
     )
     from closeknit.core.certificate import Certificate
+    from closeknit.core.date_times import datetime
     from closeknit.core.dates import date
+    from closeknit.core.durations import duration
     from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
     from closeknit.core.hierarchy import Hierarchy
+    from closeknit.core.itemsets import itemset
     from closeknit.core.kinds import flat, numeric, prefix
+    from closeknit.core.points import point
     from closeknit.core.schema import Schema
     from closeknit.forms import bucketized, generalized, multiset, permuted, perturbed, sliced
     from closeknit.io.sources import open_source
@@ -76,10 +82,14 @@ _NAMES = {
     "closeknit.api": "anonymize apply attack audit choose_k compare frontier replay risk run suda suggest "
     "certificate_on_spark flush_on_spark stream_on_spark",
     "closeknit.core.certificate": "Certificate",
+    "closeknit.core.date_times": "datetime",
     "closeknit.core.dates": "date",
+    "closeknit.core.durations": "duration",
     "closeknit.core.errors": "BadInput CloseknitError Unsatisfiable",
     "closeknit.core.hierarchy": "Hierarchy",
+    "closeknit.core.itemsets": "itemset",
     "closeknit.core.kinds": "flat numeric prefix",
+    "closeknit.core.points": "point",
     "closeknit.core.schema": "Schema",
     "closeknit.forms": "bucketized generalized multiset permuted perturbed sliced",
     "closeknit.io.sources": "open_source",
@@ -139,17 +149,21 @@ __all__ = [
     "compare",
     "datasets",
     "date",
+    "datetime",
+    "duration",
     "flat",
     "flush_on_spark",
     "frontier",
     "generalized",
     "individual_risk",
+    "itemset",
     "metrics",
     "multiset",
     "numeric",
     "open_source",
     "permuted",
     "perturbed",
+    "point",
     "prefix",
     "replay",
     "risk",
@@ -173,3 +187,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+register_all()

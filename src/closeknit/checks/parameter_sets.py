@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 
 from closeknit.checks.tables import DISEASE, JOB
+from closeknit.core.date_times import datetime
 from closeknit.core.dates import date
+from closeknit.core.durations import duration
 from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.itemsets import itemset
 from closeknit.core.kinds import flat, numeric, prefix
+from closeknit.core.points import point
 from closeknit.core.written_kinds import Nodes, WrittenNodes
 from closeknit.methods import Mondrian, StackAndDeal
 from closeknit.models import BetaLikeness, DeltaDisclosure, KAnonymity, LDiversity, TCloseness
@@ -273,6 +277,30 @@ KINDS: dict[str, list[tuple[Any, list[Any]]]] = {
         (prefix(3), ["äöü", "äöa"]),
         (prefix(), ["1", "12", "123", "2"]),
         (prefix(keep=3), ["02139", "02142", "02239", "99"]),
+    ],
+    "datetime": [
+        (datetime(), ["2024-03-17T13:45:10", "2024-03-17T13:45:59", "2024-03-17T13:46:00", "2024-02-29T00:00:00"]),
+        (datetime(["minute", "day"], lo="2024-03-01", hi="2024-03-31"), ["2024-03-17T13:45", "2024-03-17T23:59"]),
+        (datetime(["hour", "month"]), ["2024-03-17T13", "2024-03-18T00", "2023-12-31T23"]),
+    ],
+    "duration": [
+        (duration("minute"), ["PT1H30M", "PT45M", "0:12:00", "90"]),
+        (duration("hour", 0, 48, step=0.5), ["PT36H", "0:30:00", "PT90S"]),
+        (duration("second", 0, 60, bins=4), ["PT0S", "PT15S", "PT31S", "PT60S"]),
+        (duration("day"), [1, 3, 12]),
+    ],
+    "point": [
+        (point(), ["48.137,11.575", "48.138,11.576", "52.52,13.405", "-33.86,151.21", "90,180", "0,0"]),
+        (point(3), ["48.137,11.575", "48.2,11.6", "-90,-180"]),
+        (point(5, grid="h3"), ["48.137,11.575", "48.138,11.576", "52.52,13.405"]),
+    ],
+    "itemset": [
+        (itemset(prefix(3)), ["E11,I10", "E12,I10", "E11", "E10,E11,I10", "J45"]),
+        (
+            itemset(Hierarchy.from_nested(JOB)),
+            ["clerk,lawyer", "clerk", "farmer,sailor", "herder,sailor", "clerk,herder,farmer"],
+        ),
+        (itemset(flat(), ";"), ["a", "a;b", "b"]),
     ],
     "flat": [(flat(), ["f", "m", "京都", "a, b"]), (flat(), [True, False]), (flat(), ["only"]), (flat(), [3, 4.5])],
     "tree": [

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -54,6 +54,15 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
+
+
+class AuditFormat(StrEnum):
+    """How an audit is printed."""
+
+    text = "text"
+    json = "json"
+    sarif = "sarif"
+    junit = "junit"
 
 
 class FileFormat(StrEnum):
@@ -297,8 +306,9 @@ def anonymize(
 
 @app.command(short_help="Recompute the guarantees of a release.")
 def audit(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Anyone's release: a file, a table of a lake, or a public folder.")
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="Anyone's release: a file, a table of a lake, or a public folder; or several."),
     ],
     certificate: Annotated[Path | None, typer.Option(help="Its certificate; default: the certificate.json next to it.")] = None,
     recipe: Annotated[Path | None, typer.Option(help="Check the schema and guarantees of this recipe instead.")] = None,
@@ -312,16 +322,18 @@ def audit(
     version: Version = None,
     engine: Engine = None,
     master: Master = None,
+    format: Annotated[AuditFormat, typer.Option(help="sarif for code scanning, junit for build servers.")] = AuditFormat.text,
     as_json: Json = False,
 ) -> None:
     """Recompute every guarantee from the cells of a release alone.
 
     Exit status: 0 all are recomputed and met; 1 one is not met, or the release differs from its certificate; 2 bad input;
-    3 met as far as it can be checked: the others are attested by the data owner, or vacuous without a note.
+    3 met as far as it can be checked: the others are attested by the data owner, or vacuous without a note. Of several
+    releases the worst counts: 1 before 3.
 
     \b
     closeknit audit out/
-    closeknit audit out/release.csv
+    closeknit audit releases/*/ --format junit > audit.xml
     closeknit audit received.csv --certificate mailed/certificate.json
     closeknit audit made_elsewhere.csv --recipe recipe.yaml --json
     closeknit audit release.xlsx                     its certificate is on its second sheet
@@ -332,32 +344,27 @@ def audit(
     with handle_errors():
         from closeknit.api import audit as audit_release
         from closeknit.api.recipe import Recipe
-        from closeknit.core.audit import NOT_MET
+        from closeknit.cli.audit_output import place_name, print_audits, release_of
         from closeknit.io.sources import source_of
 
-        csv = csv_format(delimiter, encoding, decimal, thousands)
-        options = {"sheet": sheet, "header": header_row, "labels": labels, "version": version}
-        data = source_of(file, options) if any(value is not None for value in options.values()) else file
+        place = {"sheet": sheet, "header": header_row, "labels": labels, "version": version}
+        options: dict[str, Any] = {
+            "csv": csv_format(delimiter, encoding, decimal, thousands),
+            "engine": engine,
+            "master": master,
+        }
         if recipe is not None:
             requested = Recipe.read(recipe)
-            found = audit_release(
-                data,
-                requested.schema,
-                requested.models,
-                form=requested.form,
-                escape_formulas=requested.escape_formulas,
-                csv=csv,
-                engine=engine,
-                master=master,
-            )
+            options |= {"schema": requested.schema, "models": requested.models, "form": requested.form}
+            options["escape_formulas"] = requested.escape_formulas
         else:
-            found = audit_release(data, certificate=certificate, csv=csv, engine=engine, master=master)
-        if as_json:
-            print_utf8(found.to_json())
-        else:
-            print_utf8(f"{found}\n")
-    if not found.ok:
-        raise typer.Exit(1 if found.status == NOT_MET else 3)
+            options["certificate"] = certificate
+        named = any(value is not None for value in place.values())
+        releases = {place_name(release): source_of(release, place) if named else release for release in map(release_of, files)}
+        found = {name: audit_release(release, **options) for name, release in releases.items()}
+        status = print_audits(found, AuditFormat.json.value if as_json else format.value)
+    if status:
+        raise typer.Exit(status)
 
 
 @app.command(short_help="Compare methods under a recipe's guarantees.")

@@ -25,6 +25,9 @@ def report(
     attacks: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Output of 'closeknit attack --json' to show in the private report.")
     ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Train a classifier of this column, for the private report.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder of the report; default: that of the release or recipe.")
     ] = None,
@@ -42,10 +45,12 @@ def report(
     closeknit report out/ --private out.private/recipe.yaml --frontier frontier.private/frontier.json --force
     closeknit attack out/release.csv --recipe out.private/recipe.yaml --json > attacks.json
     closeknit report out/ --private out.private/recipe.yaml --attacks attacks.json --force
+    closeknit report out/ --private out.private/recipe.yaml --target disease --force
     closeknit report out/ --json | jq .findings
     """
-    if (frontier is not None or attacks is not None) and recipe is None:
-        raise typer.BadParameter("--frontier and --attacks belong to the private report: name the recipe with --private")
+    if recipe is None and not frontier is attacks is target is None:
+        what = "--frontier, --attacks and --target belong to the private report"
+        raise typer.BadParameter(f"{what}: name the recipe with --private")
     with handle_errors():
         from closeknit.api.attacking import AttackReport
         from closeknit.api.reporting import load_release
@@ -61,7 +66,7 @@ def report(
         else:
             points = None if frontier is None else Frontier.from_json(_text(frontier), frontier)
             attacked = None if attacks is None else AttackReport.from_json(_text(attacks), attacks)
-            private = release.private_record(points, attacked.findings if attacked else None)
+            private = release.private_record(points, attacked.findings if attacked else None, target)
             files = {} if as_json else report_files(private, private_page(private))
             record = private.to_json()
         if as_json:

@@ -61,9 +61,13 @@ class CheckedGuarantee(Record):
 
     def line(self) -> str:
         """One line for people."""
+        return f"{self.status:13}  {self.sentence()}"
+
+    def sentence(self) -> str:
+        """The guarantee and what was measured, or why it cannot be."""
         if self.status == "not checkable":
-            return f"not checkable  {self.text}: {self.why}"
-        return f"{self.status:13}  {self.text}: measured {render_level(self.measured)}{render_share(self.alone)}"
+            return f"{self.text}: {self.why}"
+        return f"{self.text}: measured {render_level(self.measured)}{render_share(self.alone)}"
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> CheckedGuarantee:
@@ -114,8 +118,11 @@ class Audit(Summarized, Record):
 
     def to_json(self) -> str:
         """The audit as text for machines."""
-        record = {"ok": self.ok, "status": self.status, **self.model_dump(mode="json")}
-        return json_text(record)
+        return json_text(self.to_record())
+
+    def to_record(self) -> dict[str, Any]:
+        """The audit as plain values: its outcome first."""
+        return {"ok": self.ok, "status": self.status, **self.model_dump(mode="json")}
 
     def __str__(self) -> str:
         lines = [guarantee.line() for guarantee in self.guarantees]

@@ -1,4 +1,4 @@
-"""`Date`: days (or hours, minutes) under months, quarters, years and decades. Leaves are the dates that occur.
+"""`Date`: days (or hours, minutes, seconds) under months, quarters, years and decades. Leaves are the dates that occur.
 
 The loss of a node is the share of the calendar that it covers, in units of the finest level: with days, "2024-03" is 31 of
 all between the bounds (variant B: 30 of one less). A recipient therefore computes the same loss from the written cells,
@@ -19,25 +19,27 @@ from closeknit.core.date_texts import EXAMPLE, ISO, LEVELS, is_day, read_dates, 
 from closeknit.core.domain import Domain, Values
 from closeknit.core.errors import BadInput, BadValue, suggest_name
 from closeknit.core.kinds import Kind, Losses, bind_tree, leaf_losses, texts_of
+from closeknit.core.limits import MOST_NODES, check_count
 from closeknit.core.params import choice, spec, whole
 from closeknit.core.tree import STAR, Int32, Tree
 
 MOST_SHIFT = 36_500  # days
 DAY_LEVELS = LEVELS[LEVELS.index("day") :]
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}  # months in one unit of the level
-_MINUTES = {"minute": 1, "hour": 60, "day": 1440}  # minutes in one unit of the level
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}  # seconds in one unit of the level
 
 
 def _unit(moment: datetime, level: str) -> int:
     """Number of the unit of this level that holds the moment, counted from the beginning of the calendar."""
-    if level in _MINUTES:
-        return (1440 * moment.toordinal() + 60 * moment.hour + moment.minute) // _MINUTES[level]
+    if level in _SECONDS:
+        time = 3600 * moment.hour + 60 * moment.minute + moment.second
+        return (_SECONDS["day"] * moment.toordinal() + time) // _SECONDS[level]
     return (12 * moment.year + moment.month - 1) // _MONTHS[level]
 
 
 def _label(unit: int, level: str) -> str:
-    if level in _MINUTES:
-        return _start(unit, level).isoformat()[: {"minute": 16, "hour": 13, "day": 10}[level]]
+    if level in _SECONDS:
+        return _start(unit, level).isoformat()[: {"second": 19, "minute": 16, "hour": 13, "day": 10}[level]]
     year, month = divmod(unit * _MONTHS[level], 12)
     names = {"month": f"-{month + 1:02}", "quarter": f"-Q{month // 3 + 1}", "year": "", "decade": "s"}
     return f"{year:04}{names[level]}"
@@ -45,11 +47,11 @@ def _label(unit: int, level: str) -> str:
 
 def _start(unit: int, level: str) -> datetime:
     """First moment of the unit, clipped to the calendar."""
-    if level in _MINUTES:
-        days, minutes = divmod(unit * _MINUTES[level], 1440)
+    if level in _SECONDS:
+        days, seconds = divmod(unit * _SECONDS[level], _SECONDS["day"])
         if days > Day.max.toordinal():
             return datetime.max
-        return datetime.fromordinal(days) + timedelta(minutes=minutes)
+        return datetime.fromordinal(days) + timedelta(seconds=seconds)
     year, month = divmod(unit * _MONTHS[level], 12)
     return datetime.min if year < 1 else datetime.max if year > 9999 else datetime(year, month + 1, 1)
 
@@ -132,7 +134,9 @@ class Date(Kind):
 
     def between_bounds(self) -> Values:
         """Every value that the declared bounds allow, as fine as the finest level needs."""
-        unit = {"hour": "h", "minute": "m"}.get(self.finest, "D")
+        unit = {"hour": "h", "minute": "m", "second": "s"}.get(self.finest, "D")
+        low, high = self.bounds or (0, 0)
+        check_count(f"{self.name} from {self.lo} to {self.hi} has {{}} {self.finest}s", high - low + 1, MOST_NODES)
         return np.arange(np.datetime64(self.lo), np.datetime64(self.hi) + 1, dtype=f"datetime64[{unit}]")
 
     def bind(self, values: Values) -> tuple[Domain, Int32]:
@@ -166,6 +170,8 @@ class Date(Kind):
 
     def _units(self, values: Values) -> list[int]:
         typed = values.dtype.kind == "M"
+        if typed and LEVELS.index(self.finest) < LEVELS.index("day"):
+            values = values.astype("datetime64[s]")  # all at midnight: a frame's times of day would be text
         texts = np.datetime_as_string(values).tolist() if typed else texts_of(values)  # type: ignore[arg-type]
         units = []
         for i, moment in enumerate(read_dates(texts, ISO if typed else self.format)):
@@ -182,7 +188,7 @@ class Date(Kind):
 
     def _fits(self, level: str) -> bool:
         """Whether a raw value of this level belongs to one unit of the finest level."""
-        return level == self.finest or (level in _MINUTES and LEVELS.index(level) <= LEVELS.index(self.finest))
+        return level == self.finest or (level in _SECONDS and LEVELS.index(level) <= LEVELS.index(self.finest))
 
     def notes(self, name: str) -> list[str]:
         """That dates were shifted: no guarantee follows from it."""
@@ -279,7 +285,7 @@ def date(
     """A column of dates.
 
     Args:
-        levels: from the finest to the coarsest, out of minute, hour, day, month, quarter, year and decade; days and all
+        levels: from the finest to the coarsest, out of second, minute, hour, day, month, quarter, year and decade; days and all
             coarser ones if left out. Finer parts of a value are cut off.
         lo: first day that may occur, in ISO form; the loss is measured between `lo` and `hi`.
         hi: last day that may occur.

@@ -16,7 +16,9 @@ from closeknit.core.errors import BadInput
 from closeknit.core.frontier import Frontier
 from closeknit.core.model import Model
 from closeknit.forms.release_reading import reading_of
+from closeknit.metrics.learning import release_accuracy
 from closeknit.metrics.queries import queries, workload_error
+from closeknit.metrics.usefulness import usefulness
 from closeknit.release.origin import Origin
 from closeknit.release.public import TextRelease
 from closeknit.release.samples import find_class
@@ -29,6 +31,8 @@ QUERIES, LAMBDA, THETA = 1000, 3, 0.1
 PARTS = {
     "sample": "Rows before and after",
     "queries": "COUNT queries",
+    "usefulness": "Distributions and associations",
+    "learning": "What a classifier learns",
     "findings": "Attacks that need the original",
     "risk": "The risk before and after",
 }
@@ -52,6 +56,7 @@ def private_report(
     recipe: Mapping[str, Any] | None,
     frontier: Frontier | None = None,
     attacks: Sequence[Finding] | None = None,
+    target: str | None = None,
 ) -> PrivateReport:
     """The content of the private page; without the original only how to repeat the release.
 
@@ -63,6 +68,7 @@ def private_report(
         recipe: how the release was computed.
         frontier: what other settings would cost.
         attacks: findings that used more than the release; by default those that the original alone gives.
+        target: the column that a classifier shall guess; without it none is trained.
     """
     missing = [NO_ORIGINAL] if origin is None else [MORE_ATTACKS] if attacks is None else []
     missing += [NO_FRONTIER] if frontier is None else []
@@ -81,6 +87,8 @@ def private_report(
     makers: dict[str, Callable[[], Any]] = {
         "sample": lambda: _sample(texts, origin, partition),
         "queries": lambda: _query_errors(texts, origin),
+        "usefulness": lambda: usefulness(texts, origin.columns, origin.schema),
+        "learning": lambda: None if target is None else release_accuracy(texts, origin.columns, origin.schema, target),
         "findings": lambda: given or tuple(with_original(texts, origin.columns, origin.schema)),
         "risk": lambda: _measure_change(released, origin),
     }

@@ -141,12 +141,13 @@ class Release(Summarized, ABC):
         counted = None if self._origin is None else self._origin.classes
         return None if counted is None else counted().persons
 
-    def report(self, private: bool = False, frontier: Frontier | None = None) -> str:
+    def report(self, private: bool = False, frontier: Frontier | None = None, target: str | None = None) -> str:
         """A page of HTML, from release and certificate alone or (private) compared with the original.
 
         Args:
             private: whether to compare with the original.
             frontier: what other settings would cost, for the private page.
+            target: a column that a classifier trained on the release shall guess, for the private page.
 
         >>> import closeknit as ck
         >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
@@ -155,7 +156,7 @@ class Release(Summarized, ABC):
         """
         from closeknit.report.page import private_page, public_page
 
-        return private_page(self.private_record(frontier)) if private else public_page(self.public_record())
+        return private_page(self.private_record(frontier, target=target)) if private else public_page(self.public_record())
 
     def public_record(self) -> PublicReport:
         """The content of the public page as data."""
@@ -163,18 +164,23 @@ class Release(Summarized, ABC):
 
         return public_report(to_text_release(self))
 
-    def private_record(self, frontier: Frontier | None = None, attacks: Sequence[Finding] | None = None) -> PrivateReport:
+    def private_record(
+        self, frontier: Frontier | None = None, attacks: Sequence[Finding] | None = None, target: str | None = None
+    ) -> PrivateReport:
         """The content of the private page as data; without the original it lists what is left out.
 
         Args:
             frontier: what other settings would cost.
             attacks: findings of `closeknit.attack`, which may use more than the original.
+            target: a column that a classifier trained on the release shall guess; it needs closeknit[learn].
         """
         from closeknit.release.private import private_report
         from closeknit.release.public import public_report, to_text_release
 
         texts = to_text_release(self)
-        return private_report(texts, public_report(texts), self._origin, self._partition, self._recipe, frontier, attacks)
+        return private_report(
+            texts, public_report(texts), self._origin, self._partition, self._recipe, frontier, attacks, target
+        )
 
     def save(
         self,

@@ -18,6 +18,7 @@ from closeknit.report import charts
 from closeknit.report.frontier_chart import frontier_svg
 from closeknit.report.measure_lines import list_measures
 from closeknit.report.record import PrivateReport, PublicReport, SecretSpread
+from closeknit.report.utility_charts import distribution_svg, explain_loss, matrix_svg
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -49,6 +50,7 @@ def private_page(record: PrivateReport) -> str:
     True
     """
     drawn = {**_charts(record.released), "private_findings": findings_chart(record), "frontier": _frontier_chart(record)}
+    drawn |= _utility_charts(record)
     recipe = yaml.safe_dump(record.recipe, sort_keys=False, allow_unicode=True)
     template = _templates().get_template("private.html")
     return template.render(report=record.released, private=record, charts=drawn, recipe=recipe)
@@ -97,6 +99,19 @@ def _frontier_chart(record: PrivateReport) -> Any:
     return Markup(frontier_svg(found.records(), level=head.name, higher_is_safer=head.higher_is_safer, title=title))
 
 
+def _utility_charts(record: PrivateReport) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    found = record.usefulness
+    if found is None:
+        return {"distributions": [], "associations": []}
+    matrices = [("original", found.original), ("release", found.published)] if len(found.columns) > 1 else []
+    return {
+        "distributions": [Markup(distribution_svg(one)) for one in found.distributions],
+        "associations": [Markup(matrix_svg(found.columns, matrix, what)) for what, matrix in matrices],
+    }
+
+
 def _spread_chart(spread: SecretSpread, word: str) -> str:
     parts = [spread.overall, *(shown.counts for shown in spread.worst)]
     totals = [max(sum(part), 1) for part in parts]
@@ -128,7 +143,7 @@ def _templates() -> Environment:
         "code": mark_code,
         "span": _span,
     }
-    environment.globals |= {"attack": _attack, "list_measures": list_measures}
+    environment.globals |= {"attack": _attack, "list_measures": list_measures, "explain_loss": explain_loss}
     return environment
 
 

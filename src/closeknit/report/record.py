@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 from closeknit.attacks.finding import Finding
 from closeknit.core.certificate import ClassSizes, Count, Document, Guarantee, Joint, LossRecord, Record, ValueEstimates
 from closeknit.core.frontier import Frontier
+from closeknit.metrics.learning import Retraining
 from closeknit.metrics.measures import Measures
+from closeknit.metrics.usefulness import Usefulness
 from closeknit.risks.record import RiskChange, RiskRecord
 
 
@@ -140,6 +142,8 @@ class PrivateReport(Document):
     levels: tuple[AttestedLevel, ...] = ()
     sample: Sample | None = None
     queries: tuple[QueryError, ...] = ()
+    usefulness: Usefulness | None = None
+    learning: Retraining | None = None  # for the target that was chosen
     findings: tuple[Finding, ...] = ()
     risk: RiskChange | None = None
     frontier: Frontier | None = None

@@ -16,7 +16,7 @@ from closeknit.web.rest import check_file, download
 from closeknit.web.routing import AllTasks, LimitedRoute, OwnCase
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
-PICTURES = ("loss", "risk")
+PICTURES = ("loss", "risk", "distributions", "associations")
 
 
 @router.get("/tables/{id}/release")
