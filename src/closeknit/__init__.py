@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from closeknit.core.kinds import flat, numeric, prefix
     from closeknit.core.schema import Schema
     from closeknit.forms import bucketized, generalized, multiset, permuted, perturbed, sliced
+    from closeknit.io.database import sql
     from closeknit.methods import (
         Anatomy,
         Burel,
@@ -75,6 +76,7 @@ _NAMES = {
     "closeknit.core.kinds": "flat numeric prefix",
     "closeknit.core.schema": "Schema",
     "closeknit.forms": "bucketized generalized multiset permuted perturbed sliced",
+    "closeknit.io.database": "sql",
     "closeknit.methods": "Anatomy Burel FcmDraw Fragmentation Incognito Knit Microaggregation Mondrian PcaDraw Sabre "
     "Slicing StackAndDeal",
     "closeknit.models": "BetaLikeness DeltaDisclosure DiverseSlicing KAnonymity LDiversity PosteriorBound TCloseness",
@@ -139,6 +141,7 @@ __all__ = [
     "replay",
     "run",
     "sliced",
+    "sql",
     "stream_on_spark",
     "suggest",
 ]

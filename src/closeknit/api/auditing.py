@@ -12,6 +12,7 @@ import numpy as np
 from closeknit.api.distributed import inspect_on_spark, wants_spark
 from closeknit.api.publishing import all_secrets
 from closeknit.api.recipe import FormSpec, ModelSpecs, form_of, models_from
+from closeknit.api.release_cells import read_cells
 from closeknit.api.release_faults import (
     find_byte_faults,
     find_file_faults,
@@ -28,7 +29,7 @@ from closeknit.core.certifying import list_unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.formats import FORMAT
-from closeknit.core.formulas import formula_notes, unescape_columns
+from closeknit.core.formulas import formula_notes
 from closeknit.core.look_alikes import look_alike_notes
 from closeknit.core.model import Model, joints
 from closeknit.core.schema import Schema, require_schema
@@ -36,7 +37,6 @@ from closeknit.core.table import Form
 from closeknit.forms import generalized
 from closeknit.io.canonical import canonical_blocks, hash_of_blocks
 from closeknit.io.csv import CsvFormat
-from closeknit.io.files import read_written
 from closeknit.release.release_paths import find_certificate, read_certificate, release_file
 
 PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate has of its columns
@@ -61,7 +61,8 @@ def audit(
     canonical is only noted.
 
     Args:
-        data: a frame, a file, or the public folder of a release, which must have nothing else in it.
+        data: a frame, a file, a table of a database (`ck.sql`), or the public folder of a release, which must have
+            nothing else in it.
         schema: the published columns, where there is no certificate.
         models: the guarantees to check, where there is no certificate.
         certificate: the certificate or its path.
@@ -95,8 +96,8 @@ def audit(
         findings = _check_columns(columns, schema, shape.added)
         unchecked = ["the order of rows and the bytes of files were not checked on Spark"]
     else:
-        written = _refuse_empty(read_written(data, csv))
-        columns = unescape_columns(written) if escapes else written
+        written, columns = read_cells(data, schema, shape, escapes, csv)
+        _refuse_empty(written)
         findings, seen, persons = _read_release(columns, schema, models, shape, suppressed)
         blocks, formulas = list(canonical_blocks(written)), formula_notes(columns)
         content, parts, unchecked = hash_of_blocks(iter(blocks)), shape.parts(columns, schema), []
@@ -131,10 +132,9 @@ def _check_required(schema: Schema | None, models: ModelSpecs | None) -> tuple[S
     return schema, models_from(models)
 
 
-def _refuse_empty(written: Columns) -> Columns:
+def _refuse_empty(written: Columns) -> None:
     if written.rows == 0:
         raise BadInput("the release has no rows", right="give a table with at least one row")
-    return written
 
 
 def _find_in_files(

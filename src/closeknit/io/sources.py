@@ -8,9 +8,10 @@ from typing import Any
 
 from closeknit.core.errors import BadInput
 from closeknit.core.params import build
+from closeknit.io.database import Database
 from closeknit.io.source import Source
 
-REGISTRY: list[type[Source]] = []  # the first that serves a path or address reads it
+REGISTRY: list[type[Source]] = [Database]  # the first that serves a path or address reads it
 
 
 def source_class(place: object) -> type[Source] | None:
