@@ -5,28 +5,31 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
-from redis_runs import free_port
+from closeknit.io.database import Database
+
+
 
 PASSWORD = "S3cret/w@rd:#1"  # must be escaped in a URL, and must never be seen again
 ESCAPED = "S3cret%2Fw%40rd%3A%231"
 USER = "closeknit"
-# Ends the server when the run has ended, however that happened.
-GUARD = 'controller=$1; shift; "$@" & server=$!; trap "kill $server" TERM; ' + (
+# Ends the server when the run has ended, however that happened, and removes its folder.
+GUARD = 'controller=$1 folder=$2; shift 2; "$@" & server=$!; trap "kill $server" TERM; ' + (
     "while { kill -0 $controller 2>/dev/null || test -d /proc/$controller; } && kill -0 $server 2>/dev/null; "
     "do sleep 0.2; done; "
-    "kill $server; wait $server"
+    "kill $server; wait $server; rm -rf $folder"
 )
 
 
@@ -45,7 +48,7 @@ class Server:
 def postgresql_folder() -> Path | None:
     """The folder of PostgreSQL's programs, which Debian keeps off the path."""
     if there := shutil.which("postgres"):
-        return Path(there).parent
+        return Path(there).resolve().parent
     return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
 
 
@@ -94,6 +97,12 @@ def start_mariadb(folder: Path) -> Server:
     return wait_for(Server("mariadb", port, guard.pid), guard, connect, pymysql.err.OperationalError)
 
 
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
 def lower_rights(folder: Path, name: str) -> dict[str, object]:
     """Options of a child process that may write into this folder and is not root: both servers refuse root."""
     if os.geteuid() != 0:
@@ -106,14 +115,12 @@ def lower_rights(folder: Path, name: str) -> dict[str, object]:
         user = pwd.getpwnam("nobody")
     for place in (folder, *folder.iterdir()):
         os.chown(place, user.pw_uid, user.pw_gid)
-    for parent in list(folder.parents)[:-1]:  # pytest makes its folders private
-        parent.chmod(parent.stat().st_mode | 0o011)
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": folder}
 
 
 def start_guarded(command: list[object], folder: Path, user: dict[str, object]) -> subprocess.Popen[bytes]:
     controller = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
-    words = ["sh", "-c", GUARD, "guard", str(controller), *map(str, command)]
+    words = ["sh", "-c", GUARD, "guard", str(controller), str(folder), *map(str, command)]
     with open(folder / "log", "wb") as log:
         return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, **user)
 
@@ -135,8 +142,7 @@ def share(run: Path, name: str, start: Callable[[Path], Server]) -> Iterator[Ser
     with lock(run / f"{name}.lock"):
         known = json.loads(place.read_text(encoding="utf-8")) if place.exists() else None
         if known is None:
-            folder = run / f"{name}-{secrets.token_hex(4)}"
-            folder.mkdir()
+            folder = Path(mkdtemp(prefix=f"closeknit-{name}-"))  # pytest's own folders are for its user only
             known = {"server": list(vars(start(folder)).values()), "users": 0}
         known["users"] += 1
         place.write_text(json.dumps(known), encoding="utf-8")
@@ -161,3 +167,13 @@ def lock(place: Path) -> Iterator[None]:
 def run_folder(factory: pytest.TempPathFactory) -> Path:
     base = factory.getbasetemp()
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+def execute(url: str, *statements: str) -> list[tuple[object, ...]]:
+    """Run statements as anyone would, and return the rows of the last one."""
+    with Database(url)._connect(writes=True) as connection:
+        rows: list[tuple[object, ...]] = []
+        for statement in statements:
+            rows = connection.fetch(statement)
+        connection.connection.commit()
+        return rows

@@ -54,7 +54,7 @@ class Coder:
             return self._plain(cells.cast(kind.value_type))
         if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
             raise BadInput(BINARY, file=self.place, column=self.name, right=NO_BYTES)
-        if pa.types.is_decimal(kind) or pa.types.is_time(kind):
+        if pa.types.is_decimal(kind):
             return cells.cast(pa.string())  # exact: a float would add noise
         return cells
 
@@ -63,6 +63,8 @@ class Coder:
 
 
 def _recode(chunk: pa.DictionaryArray, kind: pa.DataType) -> pa.DictionaryArray:
+    if pa.types.is_null(chunk.type.value_type):
+        return pa.nulls(len(chunk), kind).dictionary_encode()
     return pa.DictionaryArray.from_arrays(chunk.indices, _cast(chunk.dictionary, kind))
 
 

@@ -44,7 +44,7 @@ class Duckdb(Transactional):
 
     def describe(self, rows: str) -> dict[str, str]:
         found = self.fetch(f"DESCRIBE SELECT * FROM {rows}")
-        plain = ("INTERVAL",)  # Arrow has another notion of them
+        plain = ("INTERVAL", "TIME", "TIME WITH TIME ZONE")  # as DuckDB prints them, not as Arrow does
         return {
             name: f"{self.quote(name)}::VARCHAR AS {self.quote(name)}" if kind in plain else self.quote(name)
             for name, kind, *_ in found

@@ -37,7 +37,7 @@ class TableName:
             if text[at : at + 1] != ".":
                 break
             at += 1
-        if at != len(text) or not 1 <= len(parts) <= 2 or not all(parts) or "\0" in text:
+        if at != len(text) or text[-1:] == "." or not 1 <= len(parts) <= 2 or not all(parts) or "\0" in text:
             right = 'write table or schema.table, and names with a dot or a quote as "a.b"'
             raise BadInput(f"{text!r} is not the name of a table", right=right)
         return cls(*reversed(parts))
