@@ -20,8 +20,6 @@ import pytest
 
 from closeknit.io.database import Database
 
-
-
 PASSWORD = "S3cret/w@rd:#1"  # must be escaped in a URL, and must never be seen again
 ESCAPED = "S3cret%2Fw%40rd%3A%231"
 USER = "closeknit"

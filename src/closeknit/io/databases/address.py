@@ -46,7 +46,7 @@ class Link:
         """
         found = _URL.fullmatch(url)
         scheme = found[1].lower() if found else url.partition("://")[0]
-        if found is None or (scheme.partition("+")[0] not in EMBEDDED and "@" in (found[4] or "")):
+        if found is None or (scheme.partition("+")[0] not in EMBEDDED and "@" in f"{found[4]}{found[5]}"):
             raise BadInput(f"the address {scheme}://{HIDDEN} cannot be read", right=_ESCAPE)
         host = _HOST.fullmatch(found[3])
         if host is None:
