@@ -43,7 +43,7 @@ def explain_errors(work: Callable[Concatenate[Database, P], R]) -> Callable[Conc
     """A method whose driver's errors become one sentence without credentials; the driver's own error is not chained to it."""
 
     @wraps(work)
-    def explained(self: Database, *given: P.args, **named: P.kwargs) -> R:
+    def call(self: Database, *given: P.args, **named: P.kwargs) -> R:
         try:
             return work(self, *given, **named)
         except CloseknitError as error:
@@ -54,7 +54,7 @@ def explain_errors(work: Callable[Concatenate[Database, P], R]) -> Callable[Conc
             bad = BadInput(f"the database refuses ({reason})", file=self.place, right="check address, rights and names")
         raise bad
 
-    return explained
+    return call
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def same_rows(one: Columns, other: Columns) -> bool:
     >>> same_rows(Columns.of({"a": [1, 2, None]}), Columns.of({"a": ["2", None, "1"]}))
     True
     """
-    pairs = [_shared_codes(one[name], other[name]) for name in one]
+    pairs = [_match_codes(one[name], other[name]) for name in one]
     if all(np.array_equal(first, second) for first, second, _ in pairs):
         return True
     order = row_order([(first, size) for first, _, size in pairs], one.rows)
@@ -70,7 +70,7 @@ def same_rows(one: Columns, other: Columns) -> bool:
     return all(np.array_equal(first[order], second[others]) for first, second, _ in pairs)
 
 
-def _shared_codes(one: Column, other: Column) -> tuple[Codes, Codes, int]:
+def _match_codes(one: Column, other: Column) -> tuple[Codes, Codes, int]:
     seen: dict[str, int] = {"": 0}  # the missing cell
     sides = []
     for column in (one, other):
