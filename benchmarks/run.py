@@ -21,6 +21,7 @@
     minimality  what an adversary who knows the method learns from its classes, for every method
     stream_speed  rows a second of every stream, and memory over 50,000,000 rows
     spark    Mondrian and SABRE on 1,000,000 to 100,000,000 generated rows on Spark, compared with its reading and writing
+    databases  1,000,000 generated rows out of PostgreSQL and back, compared with `psql \\copy`
     web      Adult and SAL by `closeknit serve` compared with the command, and its response time
     arx      quoted figures of ARX on Adult compared with ours
     rivals   pycanon measuring the same release, anjana making one
@@ -41,6 +42,7 @@ from pathlib import Path
 import adult
 import arx
 import burel
+import databases
 import growth
 import incognito
 import knit
@@ -88,6 +90,7 @@ BENCHMARKS = {
     "minimality": ("Minimality: what an adversary who knows the method learns", minimality.run),
     "stream_speed": ("Streams: rows a second, and memory", stream_speed.run),
     "spark": ("Spark: large tables on this machine", on_spark.run),
+    "databases": ("Databases: out of PostgreSQL and back", databases.run),
     "web": ("The service: jobs compared with the command line, and response times", web.run),
     "arx": ("ARX, quoted, on Adult's training rows", arx.run),
     "rivals": ("Other tools on Adult", rivals.run),

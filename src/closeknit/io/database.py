@@ -122,18 +122,19 @@ class Database(Source):
         return self._address.secret is not None
 
     @explain_errors
-    def read(self, columns: Wanted = None) -> Columns:
+    def read(self, columns: Wanted = None, most: int | None = None) -> Columns:
         """The rows, coded batch by batch.
 
         Args:
             columns: the columns to read, in this order; all if left out.
+            most: how many rows are read before the table is refused as too large; None = no limit.
         """
         if (self.table is None) == (self.query is None):
             right = "name one of the two, such as --table clinic.patients (in Python: ck.sql(url, table=...))"
             raise BadInput("a database needs a table or a query", file=self.place, right=right)
         table = None if self.table is None else TableName.of(self.table)
         with self._connect(writes=False) as connection:
-            return connection.read(table, self.query, self.place, columns)
+            return connection.read(table, self.query, self.place, columns, most)
 
     @explain_errors
     def read_certificate(self) -> str:

@@ -74,13 +74,14 @@ def _cast(cells: pa.Array, kind: pa.DataType) -> pa.Array:
     return cells.cast(kind)
 
 
-def code_batches(batches: Iterable[pa.RecordBatch], names: Sequence[str], place: object) -> Columns:
+def code_batches(batches: Iterable[pa.RecordBatch], names: Sequence[str], place: object, most: int | None = None) -> Columns:
     """The rows of all batches.
 
     Args:
         batches: the batches; each is encoded before the next one is read.
         names: the columns, as they are called from now on.
         place: the table in messages.
+        most: how many rows are read before the table is refused as too large; None = no limit.
 
     >>> batches = [pa.record_batch({"a": [1, 2]}), pa.record_batch({"a": [2, None]})]
     >>> code_batches(batches, ["age"], "clinic")["age"].cells()
@@ -90,6 +91,8 @@ def code_batches(batches: Iterable[pa.RecordBatch], names: Sequence[str], place:
     rows = 0
     for batch in batches:
         rows += batch.num_rows
+        if most is not None and rows > most:
+            raise BadInput(f"the table has more than {most:,} rows", file=place, right="choose fewer in a query")
         for coder, cells in zip(coders, batch.columns if batch.num_rows else (), strict=bool(batch.num_rows)):
             coder.add(cells)
     if rows == 0:

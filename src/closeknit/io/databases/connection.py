@@ -96,7 +96,9 @@ class Connection(ABC):
         """
         return ".".join(self.quote(part) for part in (table.schema, table.table) if part is not None)
 
-    def read(self, table: TableName | None, query: str | None, place: str, columns: Wanted = None) -> Columns:
+    def read(
+        self, table: TableName | None, query: str | None, place: str, columns: Wanted = None, most: int | None = None
+    ) -> Columns:
         """A table or the result of a query.
 
         Args:
@@ -104,6 +106,7 @@ class Connection(ABC):
             query: the query, if no table is given.
             place: where it is, in messages.
             columns: the columns to read; all if left out.
+            most: how many rows are read before the table is refused as too large; None = no limit.
         """
         if table is not None and not self.find(table):
             raise BadInput(f"there is no table '{table}'", file=place, right=suggest_name(table, self.list_tables()))
@@ -113,7 +116,7 @@ class Connection(ABC):
         check_names(list(found), place)
         wanted = choose_columns(list(found), columns, place)
         chosen = ", ".join(found[name] for name in wanted)
-        return code_batches(self.batches(f"SELECT {chosen} FROM {rows}"), wanted, place)
+        return code_batches(self.batches(f"SELECT {chosen} FROM {rows}"), wanted, place, most)
 
     def declare(self, columns: Columns) -> str:
         """The columns of a new table in SQL; a type is used only if its cells come back as they are.
