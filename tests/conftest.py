@@ -78,6 +78,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    gc.unfreeze()  # DuckDB complains about objects that are never collected
     reasons = skip_reasons(session.config.pluginmanager.get_plugin("terminalreporter"))
     if CI and not all(reason.startswith(ALLOWED_SKIPS) for reason in reasons):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -47,6 +47,10 @@ def write(url: str, table: str, columns: Columns, replace: bool = False, certifi
     Database(url, table, **options).write(columns, certificate, private, replace)
 
 
+def add_space(url: str) -> str:
+    return "concat(certificate, ' ')" if url.startswith("mariadb") else "certificate || ' '"
+
+
 def awkward() -> Columns:
     days = Column(
         np.array(["1900-02-28", "2024-02-29"], dtype="datetime64[D]"), np.array([0, 1, -1, 1, 0, 1, 1], dtype=np.int32)
@@ -94,6 +98,12 @@ def test_a_release_is_audited_from_a_table_whose_rows_are_in_any_order(database:
     execute(database, f"DROP TABLE {table}", f"ALTER TABLE {table}_x RENAME TO {table}")
     found = ck.audit(ck.sql(database, table=table))
     assert found.ok and found.rows == 100, found.findings
+    if form == "generalized":
+        execute(database, f"UPDATE {table}_certificate SET certificate = {add_space(database)}")
+        assert (
+            "the stored certificate is not written as closeknit writes it"
+            in ck.audit(ck.sql(database, table=table)).findings[0]
+        )
     quote = "`" if database.startswith("mariadb") else '"'
     execute(database, f"UPDATE {table} SET {quote}disease{quote} = 'influenza' WHERE stay > 5")
     assert "content hash" in " ".join(ck.audit(ck.sql(database, table=table)).findings)
@@ -150,6 +160,7 @@ TYPES: dict[str, Sequence[tuple[str, object]]] = {
         ("time '10:00'", "10:00:00"),
         ("'x'::text", "x"),
         ("NULL::int", None),
+        ("ARRAY[1, 2]", "{1,2}"),
     ),
     "duckdb": (
         ("7::tinyint", 7),
@@ -197,6 +208,17 @@ def test_bytes_are_refused_with_the_column(database: str) -> None:
     cell = {"postgresql": r"'\x00'::bytea", "duckdb": "'a'::blob", "mariadb": "CAST('a' AS BINARY)", "sqlite": "x'00'"}[kind]
     with pytest.raises(ck.BadInput, match="column 'scan': cells of bytes are not supported; leave the column out"):
         Database(database, query=f"SELECT {cell} AS scan").read()
+
+
+def test_infinite_dates_are_refused(postgresql: Server) -> None:
+    for cell in ("'infinity'::date", "'-infinity'::date", "'infinity'::timestamp", "'0044-03-15 BC'::date"):
+        with pytest.raises(ck.BadInput, match="column 'day': a date is infinite, or not in the years 1 to 9999"):
+            Database(postgresql.url(), query=f"SELECT {cell} AS day").read()
+
+
+def test_spark_is_not_asked_to_read_a_database(tmp_path: Path) -> None:
+    with pytest.raises(ck.BadInput, match="Spark does not read this source; leave the engine out"):
+        ck.anonymize(ck.sql(f"sqlite:///{tmp_path}/x.db", "t"), hospital_schema(), [ck.KAnonymity(2)], engine="spark")
 
 
 def test_cells_of_several_kinds_in_one_column_of_sqlite_are_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,6 +312,25 @@ def test_a_table_name_is_read_as_it_is_written() -> None:
     for text in ("", ".", "a.", ".a", "a.b.c", '"a', 'a"b"', '""'):
         with pytest.raises(ck.BadInput, match="is not the name of a table"):
             TableName.of(text)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ([1, 2, None], [None, 2, 1], True),
+        ([1, 2, 2], [1, 1, 2], False),
+        ([1, 2], [1, 3], False),
+        ([None, None], [None, None], True),
+        (["a", "b"], ["a", "a"], False),
+        (["1", "2"], [2, 1], True),
+        ([1.0, 2.5], ["1", "2.5"], True),
+        (["a", None], ["a", "b"], False),
+    ],
+)
+def test_rows_are_compared_in_any_order(one: list[object], other: list[object], same: bool) -> None:
+    assert same_rows(Columns.of({"a": one}), Columns.of({"a": other})) is same
+    assert same_rows(Columns.of({"a": one, "b": one}), Columns.of({"a": other, "b": other})) is same
+    assert not same_rows(Columns.of({"a": [1, 2], "b": [3, 4]}), Columns.of({"a": [1, 2], "b": [4, 3]}))
 
 
 def test_other_databases_are_read_through_sqlalchemy_and_not_written(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from closeknit.api.release_faults import (
     find_note_faults,
     find_order_faults,
     find_part_faults,
+    find_text_faults,
 )
 from closeknit.api.request_checks import check_models
 from closeknit.core.audit import Audit, CheckedGuarantee, Recomputation, differences, find_finer_secrets
@@ -37,6 +38,7 @@ from closeknit.core.table import Form
 from closeknit.forms import generalized
 from closeknit.io.canonical import canonical_blocks, hash_of_blocks
 from closeknit.io.csv import CsvFormat
+from closeknit.io.sources import source_of
 from closeknit.release.release_paths import find_certificate, read_certificate, release_file
 
 PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate has of its columns
@@ -77,10 +79,11 @@ def audit(
     >>> ck.audit(release.frame, certificate=release.certificate).ok
     True
     """
-    data, in_folder = release_file(data), False
+    data, in_folder, stored = release_file(data), False, False
     if certificate is None and schema is None and models is None:
         certificate = find_certificate(data)
         in_folder = isinstance(certificate, Path)
+        stored = isinstance(certificate, Certificate)
     claimed = None if certificate is None else read_certificate(certificate)
     if claimed is not None:
         schema = Schema.from_forms(claimed.columns) if schema is None else schema
@@ -106,6 +109,7 @@ def audit(
     findings += find_finer_secrets(columns, schema)
     if claimed:
         found = _find_in_files(data, parts, claimed, certificate, in_folder)
+        found += find_text_faults(claimed, source_of(data).read_certificate()) if stored else []
         findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed), *found]
     canonical = claimed is not None and claimed.format == FORMAT  # earlier formats had other orders of rows and other notes
     faults += find_note_faults(claimed, columns, shape, formulas) if claimed and canonical else []

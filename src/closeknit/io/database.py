@@ -49,6 +49,8 @@ def explain_errors(work: Callable[Concatenate[Database, P], R]) -> Callable[Conc
         except CloseknitError as error:
             bad: CloseknitError = error
             bad.__context__ = None
+        except MemoryError:
+            raise
         except Exception as error:  # every driver has its own classes
             reason = " ".join(self._address.conceal(str(error) or type(error).__name__).split())
             bad = BadInput(f"the database refuses ({reason})", file=self.place, right="check address, rights and names")
@@ -160,6 +162,8 @@ class Database(Source):
         if link.scheme.partition("+")[0] in EMBEDDED and not Path(link.path).exists():
             return
         with self._connect(writes=False) as connection:
+            if not connection.writable:
+                connection.write({}, [], self.place)
             self._refuse_existing([each for each in _public_tables(table) if connection.find(each)], table, replace)
 
     @explain_errors

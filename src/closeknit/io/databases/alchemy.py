@@ -18,6 +18,7 @@ class Alchemy(Connection):
     """A database behind a dialect of SQLAlchemy."""
 
     name = "this database"
+    writable = False
 
     def __init__(self, link: Link, place: str, writes: bool) -> None:
         self.place, kind = place, link.scheme.partition("+")[0]

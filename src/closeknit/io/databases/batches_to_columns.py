@@ -8,13 +8,16 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.io.batches import cells_in
 
+EPOCH = date(1970, 1, 1).toordinal()
 ROWS = 65_536  # of a batch
 SPARE = 1_000_000  # distinct values that may be held twice
+FIRST_DAY, LAST_DAY = date.min.toordinal() - EPOCH, date.max.toordinal() - EPOCH
 BINARY = "cells of bytes are not supported"
 NO_BYTES = "leave the column out, or convert it to text in the query"
 
@@ -56,7 +59,17 @@ class Coder:
             raise BadInput(BINARY, file=self.place, column=self.name, right=NO_BYTES)
         if pa.types.is_decimal(kind):
             return cells.cast(pa.string())  # exact: a float would add noise
+        if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+            self._refuse_far(cells)
         return cells
+
+    def _refuse_far(self, cells: pa.Array) -> None:
+        """Refuse an infinite date: a driver returns it as some day in the far past."""
+        days = cells.cast(pa.date32(), safe=False) if pa.types.is_timestamp(cells.type) else cells
+        found = pc.min_max(days.cast(pa.int32())).as_py()
+        if found["min"] is not None and not FIRST_DAY <= found["min"] <= found["max"] <= LAST_DAY:
+            right = "replace it by NULL or by another date in a query"
+            raise BadInput("a date is infinite, or not in the years 1 to 9999", file=self.place, column=self.name, right=right)
 
     def finish(self) -> pa.Array:
         return self._merge()

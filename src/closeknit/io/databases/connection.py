@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, ClassVar, TypeAlias
 
@@ -34,6 +35,7 @@ class Connection(ABC):
     extra: ClassVar[str | None] = "sql"  # that installs the driver
     types: ClassVar[Mapping[str, str]] = {}  # SQL type by kind of numpy value; everything else is text
     text: ClassVar[str] = "TEXT"
+    writable: ClassVar[bool] = True
     longest: ClassVar[int | None] = None  # bytes of a name; longer ones would be cut
 
     @abstractmethod
@@ -179,4 +181,8 @@ class Connection(ABC):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+        if error is None:
+            self.close()
+        else:
+            with suppress(Exception):  # the connection may be lost, and the first error says why
+                self.close()

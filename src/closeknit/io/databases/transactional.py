@@ -6,8 +6,9 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from closeknit.core.columns import Codes, Column, Columns
+from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.row_sorting import row_order
 from closeknit.io.canonical import cell_texts
@@ -62,7 +63,13 @@ def same_rows(one: Columns, other: Columns) -> bool:
     >>> same_rows(Columns.of({"a": [1, 2, None]}), Columns.of({"a": ["2", None, "1"]}))
     True
     """
-    pairs = [_match_codes(one[name], other[name]) for name in one]
+    pairs = []
+    for name in one:
+        first, second = one[name].drop_unused(), other[name].drop_unused()
+        place = _places(first, second)
+        if place is None:
+            return False
+        pairs.append((first.codes + 1, np.append(place, -1)[second.codes] + 1, len(first.values) + 1))
     if all(np.array_equal(first, second) for first, second, _ in pairs):
         return True
     order = row_order([(first, size) for first, _, size in pairs], one.rows)
@@ -70,10 +77,20 @@ def same_rows(one: Columns, other: Columns) -> bool:
     return all(np.array_equal(first[order], second[others]) for first, second, _ in pairs)
 
 
-def _match_codes(one: Column, other: Column) -> tuple[Codes, Codes, int]:
-    seen: dict[str, int] = {"": 0}  # the missing cell
-    sides = []
-    for column in (one, other):
-        place = [seen.setdefault(text, len(seen)) for text in cell_texts(column)]
-        sides.append(np.array([*place, 0], dtype=np.int32)[column.codes])
-    return sides[0], sides[1], len(seen)
+def _places(one: Column, other: Column) -> NDArray[np.int64] | None:
+    """Where the distinct values of one column are in another column; None if one of them is not there."""
+    if one.values.dtype.kind == other.values.dtype.kind == "i":
+        order, others = np.argsort(one.values), np.argsort(other.values)
+        if not np.array_equal(one.values[order], other.values[others]):
+            return None
+        place = np.empty(len(others), dtype=np.int64)
+        place[others] = order
+        return place
+    known = dict(zip(_texts(one), range(len(one.values)), strict=True))
+    found = list(map(known.get, _texts(other)))
+    return None if None in found else np.array(found, dtype=np.int64)
+
+
+def _texts(column: Column) -> list[str]:
+    values = column.values.tolist()
+    return values if set(map(type, values)) <= {str} else cell_texts(column)

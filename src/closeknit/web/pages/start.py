@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import RedirectResponse, Response
@@ -39,7 +39,7 @@ def start(request: Request, owner: Owner, cases: AllCases, tasks: AllTasks) -> R
 
 def _page(request: Request, owner: str, cases: Cases, tasks: Tasks, error: str | None = None, **database: str) -> Response:
     limit = cases.settings.body // (1024 * 1024)
-    shown = {"lines": [_line(case, tasks) for case in cases.list_owned(owner)], "error": error, "limit": limit}
+    shown: dict[str, Any] = {"lines": [_line(case, tasks) for case in cases.list_owned(owner)], "error": error, "limit": limit}
     shown |= {"databases": cases.settings.databases, "refused": database.get("refused"), "given": database}
     return templates().TemplateResponse(request, "start.html", shown, UNFIT if error or database else 200)
 
