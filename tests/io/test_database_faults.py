@@ -9,7 +9,9 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,6 +106,35 @@ def test_a_lost_connection_leaves_a_whole_release_or_none(kind: str, request: py
                 lost = True
         found = find_number(server.url(), table, rows)
         assert found == number or (lost and found == expected), (cut, most)
+        expected = found
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_a_failure_before_any_statement_leaves_a_whole_release(
+    kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, rows, table = request.getfixturevalue(kind).url(), 3, f"stopped_{random.Random(SOAK_SEED).randrange(10**9)}"
+    engine = getattr(import_module(f"closeknit.io.databases.{kind}"), kind.capitalize())
+    run, statements, last = engine.fetch, 0, 10**9
+
+    def fetch(self: Any, sql: str, *values: str) -> Any:
+        nonlocal statements
+        statements += 1
+        if statements > last:
+            raise ConnectionError("the connection is lost")
+        return run(self, sql, *values)
+
+    write(url, table, 0, rows=rows)
+    monkeypatch.setattr(engine, "fetch", fetch)
+    write(url, table, 1, replace=True, rows=rows)
+    expected, total = 1, statements
+    for last in range(0 if SOAK else total - 8, total):
+        statements = 0
+        with pytest.raises(ck.BadInput, match="the connection is lost"):
+            write(url, table, last + 2, replace=True, rows=rows)
+        statements = -(10**9)
+        found = find_number(url, table, rows)
+        assert found in (expected, last + 2), (last, total)
         expected = found
 
 
