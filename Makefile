@@ -12,7 +12,8 @@ APT_SECONDS := $(if $(filter true,$(CI)),900,150)
 SUBJECT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint redis java chromium bench rivals stores dbt orchestrators experiments schemas docs map constraints clean
+.PHONY: help demo test soak lint redis java chromium postgresql mariadb bench rivals stores dbt orchestrators experiments \
+        schemas docs map constraints clean
 
 help:            ## this list
 	@awk -F ':.*## *' '/^[a-z]+:.*##/ { printf "%-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,10 +21,10 @@ help:            ## this list
 demo: .venv/runtime   ## a certified release of a generated table, in seconds; installs the runtime only
 	@$(BIN)/closeknit demo
 
-test: lint redis java chromium   ## lint, then all tests and doctests once
+test: lint redis java chromium postgresql mariadb   ## lint, then all tests and doctests once
 	@$(PYTEST)
 
-soak: .venv/ready redis java chromium   ## the large randomised and fault tests; SUBJECT=stream selects them by name
+soak: .venv/ready redis java chromium postgresql mariadb   ## the large randomised and fault tests; SUBJECT=stream selects them by name
 	@$(MAKE) --no-print-directory rivals || echo "The tests against other tools are skipped."
 	@$(MAKE) --no-print-directory stores || echo "The tests of object stores are skipped."
 	@$(MAKE) --no-print-directory dbt || echo "The tests of the dbt package are skipped."
@@ -49,6 +50,13 @@ redis:           ## a redis-server for the tests, where it is missing and may be
 
 java:            ## a Java for the tests of Spark, where it is missing and may be installed
 	@$(call from_debian,java,openjdk-17-jre-headless)
+
+# Debian keeps the server off the path; its package starts none here, because RUNLEVEL=1.
+postgresql:      ## a PostgreSQL for the tests, where it is missing and may be installed
+	@ls /usr/lib/postgresql/*/bin/postgres > /dev/null 2>&1 || { $(call from_debian,postgres,postgresql); }
+
+mariadb:         ## a MariaDB for the tests, where it is missing and may be installed
+	@$(call from_debian,mariadbd,mariadb-server)
 
 chromium:        ## a Chromium for the tests of the page, where it is missing and may be installed
 	@$(call from_debian,chromium,chromium)

@@ -23,6 +23,7 @@
     soft_stop  loss of SoftStop on Adult compared with Knit and Mondrian
     stream_speed  rows a second of every stream, and memory over 50,000,000 rows
     spark    Mondrian and SABRE on 1,000,000 to 100,000,000 generated rows on Spark, compared with its reading and writing
+    databases  1,000,000 generated rows out of PostgreSQL and back, compared with `psql \\copy`
     web      Adult and SAL by `closeknit serve` compared with the command, and its response time
     files    reading Excel and Stata files compared with what their libraries need alone
     arx      quoted figures of ARX on Adult compared with ours
@@ -44,6 +45,7 @@ from pathlib import Path
 import adult
 import arx
 import burel
+import databases
 import files
 import growth
 import incognito
@@ -96,6 +98,7 @@ BENCHMARKS = {
     "soft_stop": ("SoftStop: what safety against a known algorithm costs", soft_stop.run),
     "stream_speed": ("Streams: rows a second, and memory", stream_speed.run),
     "spark": ("Spark: large tables on this machine", on_spark.run),
+    "databases": ("Databases: out of PostgreSQL and back", databases.run),
     "web": ("The service: jobs compared with the command line, and response times", web.run),
     "files": ("Spreadsheets and statistical files: reading compared with the library alone", files.run),
     "arx": ("ARX, quoted, on Adult's training rows", arx.run),

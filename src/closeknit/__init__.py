@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from closeknit.core.points import point
     from closeknit.core.schema import Schema
     from closeknit.forms import bucketized, generalized, multiset, permuted, perturbed, sliced
+    from closeknit.io.database import sql
     from closeknit.io.sources import open_source
     from closeknit.methods import (
         Anatomy,
@@ -92,6 +93,7 @@ _NAMES = {
     "closeknit.core.points": "point",
     "closeknit.core.schema": "Schema",
     "closeknit.forms": "bucketized generalized multiset permuted perturbed sliced",
+    "closeknit.io.database": "sql",
     "closeknit.io.sources": "open_source",
     "closeknit.methods": "Anatomy Burel FcmDraw Fragmentation Incognito Knit Microaggregation Mondrian PcaDraw Sabre "
     "Slicing SoftStop StackAndDeal",
@@ -169,6 +171,7 @@ __all__ = [
     "risk",
     "run",
     "sliced",
+    "sql",
     "stream_on_spark",
     "suda",
     "suggest",

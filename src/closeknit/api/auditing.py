@@ -12,6 +12,7 @@ import numpy as np
 from closeknit.api.distributed import inspect_on_spark, wants_spark
 from closeknit.api.publishing import all_secrets
 from closeknit.api.recipe import FormSpec, ModelSpecs, form_of, models_from
+from closeknit.api.release_cells import read_cells
 from closeknit.api.release_faults import (
     find_byte_faults,
     find_file_faults,
@@ -20,6 +21,7 @@ from closeknit.api.release_faults import (
     find_note_faults,
     find_order_faults,
     find_part_faults,
+    find_text_faults,
 )
 from closeknit.api.request_checks import check_models
 from closeknit.core.audit import Audit, CheckedGuarantee, Recomputation, differences, find_finer_secrets
@@ -28,7 +30,7 @@ from closeknit.core.certifying import list_unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.formats import FORMAT
-from closeknit.core.formulas import formula_notes, unescape_columns
+from closeknit.core.formulas import formula_notes
 from closeknit.core.look_alikes import look_alike_notes
 from closeknit.core.model import Model, joints
 from closeknit.core.schema import Schema, require_schema
@@ -36,7 +38,6 @@ from closeknit.core.table import Form
 from closeknit.forms import generalized
 from closeknit.io.canonical import canonical_blocks, hash_of_blocks
 from closeknit.io.csv import CsvFormat
-from closeknit.io.files import read_written
 from closeknit.io.source import Source
 from closeknit.io.sources import source_of
 from closeknit.release.release_paths import find_certificate, read_certificate, release_file
@@ -63,7 +64,8 @@ def audit(
     canonical is only noted.
 
     Args:
-        data: a frame, a file, or the public folder of a release, which must have nothing else in it.
+        data: a frame, a file, a table of a database (`ck.sql`), or the public folder of a release, which must have
+            nothing else in it.
         schema: the published columns, where there is no certificate.
         models: the guarantees to check, where there is no certificate.
         certificate: the certificate or its path.
@@ -78,10 +80,11 @@ def audit(
     >>> ck.audit(release.frame, certificate=release.certificate).ok
     True
     """
-    data, in_folder = release_file(data), False
+    data, in_folder, stored = release_file(data), False, False
     if certificate is None and schema is None and models is None:
         certificate = find_certificate(data)
         in_folder = isinstance(certificate, Path)
+        stored = isinstance(certificate, Certificate)
     claimed = None if certificate is None else read_certificate(certificate)
     if claimed is not None:
         schema = Schema.from_forms(claimed.columns) if schema is None else schema
@@ -97,8 +100,8 @@ def audit(
         findings = _check_columns(columns, schema, shape)
         unchecked = ["the order of rows and the bytes of files were not checked on Spark"]
     else:
-        written = _refuse_empty(read_written(data, csv))
-        columns = unescape_columns(written) if escapes else written
+        written, columns = read_cells(data, schema, shape, escapes, csv)
+        _refuse_empty(written)
         findings, seen, persons = _read_release(columns, schema, models, shape, suppressed)
         blocks, formulas = list(canonical_blocks(written)), formula_notes(columns)
         content, parts, unchecked = hash_of_blocks(iter(blocks)), shape.parts(columns, schema), []
@@ -110,6 +113,7 @@ def audit(
     findings += find_finer_secrets(columns, schema)
     if claimed:
         found = _find_in_files(data, parts, claimed, certificate, in_folder)
+        found += find_text_faults(claimed, source_of(data).read_certificate()) if stored else []
         findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed, shape.attested), *found]
     canonical = claimed is not None and claimed.format == FORMAT  # earlier formats had other orders of rows and other notes
     labels = shape.read_labels(columns, schema)
@@ -140,10 +144,9 @@ def _check_required(schema: Schema | None, models: ModelSpecs | None) -> tuple[S
     return schema, models_from(models)
 
 
-def _refuse_empty(written: Columns) -> Columns:
+def _refuse_empty(written: Columns) -> None:
     if written.rows == 0:
         raise BadInput("the release has no rows", right="give a table with at least one row")
-    return written
 
 
 def _find_in_files(

@@ -28,6 +28,8 @@ from closeknit.core.steps import step_notes, with_steps
 from closeknit.core.table import Form
 from closeknit.core.vacuity import vacuity_notes
 from closeknit.io.csv import CsvFormat
+from closeknit.io.source import Source
+from closeknit.io.sources import place_of, source_of
 from closeknit.release import Release, SparkRelease
 
 ENGINES = ("local", "spark")
@@ -49,6 +51,8 @@ def wants_spark(data: Any, engine: str | None, master: str | None) -> bool:
 
     if engine is not None:
         choice("engine", engine, ENGINES)
+    if engine == "spark" and isinstance(source_of(data), Source):
+        raise BadInput("Spark does not read this source", file=place_of(data), right="leave the engine out, or give files")
     if master is not None and engine != "spark":
         raise BadInput(f"master={master!r} is the address of a Spark cluster", right="add engine='spark'")
     return engine == "spark" or (engine is None and is_spark_frame(data))

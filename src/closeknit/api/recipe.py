@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -20,6 +21,7 @@ from closeknit.core.strict_json import read_limited
 from closeknit.core.table import Form
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.io.csv import CsvFormat
+from closeknit.io.database import Database
 from closeknit.io.source import Source
 from closeknit.io.sources import source_class
 from closeknit.methods import REGISTRY as METHODS
@@ -139,12 +141,17 @@ class Recipe:
 
 def _find_source(place: Mapping[str, Any], base: Path | None) -> Source | Path | str | None:
     """Return the registered source of the data, a file relative to the recipe; None for a plain file."""
-    named = str(place.get("url", place.get("path", "")))
+    file = place.get("url_file")
+    named = str(place.get("url", place.get("path", ""))) if file is None else f"@{file}"
     found = source_class(named)
     if found is None:
         return None
-    given = {key: value for key, value in place.items() if key not in ("url", "path")}
-    return build("data", found, {found.where(): named if "://" in named else str((base or Path()) / named), **given})
+    given = {key: value for key, value in place.items() if key not in ("url", "path", "url_file")}
+    source = build("data", found, {found.where(): found.locate(named, base), **given})
+    if isinstance(source, Database) and source.holds_password:
+        right = "write ${VARIABLE} in its place, or use url_file or keyring://service/user"
+        warnings.warn(f"the recipe contains a password of {source.place}; {right}", stacklevel=2)
+    return source
 
 
 def _data_path(path: object, table: object, base: Path | None, file: object) -> Path | str | None:

@@ -161,6 +161,12 @@ def find_json_faults(file: Path) -> Iterator[str]:
     yield from (f"{REPORT}, {key}: differs from {file.name}" for key in differing)
 
 
+def find_text_faults(claimed: Certificate, text: str) -> Iterator[str]:
+    """A certificate in a table that is not written as closeknit writes it."""
+    if not _is_canonical(claimed, text):
+        yield "the stored certificate is not written as closeknit writes it: key order, spacing or numbers differ"
+
+
 def _is_canonical(record: Document, text: str) -> bool:
     """Fields that a later version adds may be absent; the others are written in one way, by the keys of their format."""
     content = parse_json(text)

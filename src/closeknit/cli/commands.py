@@ -18,6 +18,7 @@ from closeknit.cli.apply import apply
 from closeknit.cli.attack import attack
 from closeknit.cli.command_errors import exit_now, handle_errors, print_stderr
 from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format, describe_format
+from closeknit.cli.database_options import Query, Table, data_of, hide_passwords, target_of
 from closeknit.cli.frontier import frontier
 from closeknit.cli.options import (
     Engine,
@@ -87,6 +88,7 @@ def main() -> None:
     """Entry point of the command `closeknit`."""
     if isinstance(sys.stdout, TextIOWrapper):  # a name that the terminal cannot encode must not stop a command
         sys.stdout.reconfigure(errors="replace")
+    hide_passwords(sys.argv)
     try:
         app(prog_name="closeknit")
     except SystemExit as end:
@@ -201,6 +203,8 @@ def inspect(
         Path | None, typer.Option("-o", "--output", help="Write the recipe to this file instead of standard output.")
     ] = None,
     force: Force = False,
+    table: Table = None,
+    query: Query = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -221,15 +225,15 @@ def inspect(
     closeknit inspect data/export.txt --decimal , --encoding latin-1 -o recipes/recipe.yaml
     closeknit inspect patients.parquet --json
     closeknit inspect patients.xlsx --sheet Patients --header-row 3 -o recipe.yaml
+    closeknit inspect 'postgresql://ann:${CLINIC_PASSWORD}@host/clinic' --table public.patients
     """
     with handle_errors():
         from closeknit.api import suggest
         from closeknit.io.folders import write_whole
-        from closeknit.io.sources import source_of
 
         if output is not None:
             refuse_existing(output, force)
-        source = source_of(file, {"sheet": sheet, "header": header_row, "labels": labels, "version": version})
+        source = data_of(file, table=table, query=query, sheet=sheet, header=header_row, labels=labels, version=version)
         suggestion = suggest(source, csv_format(delimiter, encoding, decimal, thousands))
         if as_json:
             guesses = {name: vars(guess) for name, guess in suggestion.reasons.items()}
@@ -254,8 +258,14 @@ def inspect(
 def anonymize(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe, such as 'closeknit inspect' prints.")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder of the release; FOLDER.private gets the private files.")
-    ],
+        Path | None, typer.Option("-o", "--output", help="Folder of the release; FOLDER.private gets the private files.")
+    ] = None,
+    to: Annotated[str | None, typer.Option(help="Write to this database instead of a folder.", metavar="URL")] = None,
+    table: Annotated[str | None, typer.Option(help="With --to: the new table, such as public.release.", metavar="NAME")] = None,
+    private_schema: Annotated[
+        str | None, typer.Option(help="With --to: schema for recipe and classes; default: SCHEMA_private.", metavar="NAME")
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="With --to: replace an earlier release in this table.")] = False,
     format: Annotated[FileFormat | None, typer.Option(help="File format of the release; default: as in the recipe.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Repeat a release; default: as in the recipe, or random.")] = None,
     engine: Engine = None,
@@ -274,7 +284,12 @@ def anonymize(
     closeknit anonymize recipe.yaml -o out/ --format parquet --force
     closeknit anonymize recipe.yaml -o out/ --json | jq .loss.a
     closeknit anonymize recipe.yaml -o out/ --engine spark --master spark://host:7077
+    closeknit anonymize recipe.yaml --to '${CLINIC_URL}' --table public.release --replace
     """
+    if (output is None) == (to is None):
+        raise typer.BadParameter("name a folder with -o, or a database with --to")
+    if to is None and (table or private_schema or replace):
+        raise typer.BadParameter("--table, --private-schema and --replace belong to --to")
     from closeknit.report.drawing import draw_ahead
 
     with handle_errors(), draw_ahead() if report and engine != "spark" else nullcontext():
@@ -282,11 +297,14 @@ def anonymize(
         from closeknit.cli.progress import ProgressBar
         from closeknit.release.release_paths import CERTIFICATE, CLASSES, PAGE, RECIPE
 
+        target = None if to is None else target_of(to, replace, table=table, private_schema=private_schema)
         folder = free_folder(output, force)
-        assert folder is not None
         requested = read_recipe(recipe, seed)
         with ProgressBar() as bar:
             release = run(requested, progress=bar, engine=engine, master=master)
+        if folder is None:
+            _write_to(release, target, replace, as_json)
+            return
         release.save(folder, format=format.value if format else requested.format, force=force, report=report)
         certificate = (folder / CERTIFICATE).read_text(encoding="utf-8")
         _print_duplicates(release)
@@ -304,12 +322,25 @@ def anonymize(
             typer.echo(f"      closeknit report {name}/   renders its report, on a machine that holds the release")
 
 
+def _write_to(release: Release, target: Any, replace: bool, as_json: bool) -> None:
+    """Write a release to a source, and print what is where."""
+    release.write_to(target, replace)
+    _print_duplicates(release)
+    if as_json:
+        print_utf8(release.certificate.to_json())
+        return
+    print_utf8(f"{release.certificate}\n\n")
+    for line in target.describe_written():
+        typer.echo(line)
+
+
 @app.command(short_help="Recompute the guarantees of a release.")
 def audit(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE...", help="Anyone's release: a file, a table of a lake, or a public folder; or several."),
+        typer.Argument(metavar="FILE...", help="Anyone's release: a file, a public folder, a database or lake; or several."),
     ],
+    table: Table = None,
     certificate: Annotated[Path | None, typer.Option(help="Its certificate; default: the certificate.json next to it.")] = None,
     recipe: Annotated[Path | None, typer.Option(help="Check the schema and guarantees of this recipe instead.")] = None,
     delimiter: Delimiter = None,
@@ -338,6 +369,7 @@ def audit(
     closeknit audit made_elsewhere.csv --recipe recipe.yaml --json
     closeknit audit release.xlsx                     its certificate is on its second sheet
     closeknit audit out/release.parquet --engine spark
+    closeknit audit '${CLINIC_URL}' --table public.release
     """
     if certificate is not None and recipe is not None:
         raise typer.BadParameter("give --certificate or --recipe, not both")
@@ -345,9 +377,8 @@ def audit(
         from closeknit.api import audit as audit_release
         from closeknit.api.recipe import Recipe
         from closeknit.cli.audit_output import place_name, print_audits, release_of
-        from closeknit.io.sources import source_of
 
-        place = {"sheet": sheet, "header": header_row, "labels": labels, "version": version}
+        place = {"table": table, "sheet": sheet, "header": header_row, "labels": labels, "version": version}
         options: dict[str, Any] = {
             "csv": csv_format(delimiter, encoding, decimal, thousands),
             "engine": engine,
@@ -359,8 +390,7 @@ def audit(
             options["escape_formulas"] = requested.escape_formulas
         else:
             options["certificate"] = certificate
-        named = any(value is not None for value in place.values())
-        releases = {place_name(release): source_of(release, place) if named else release for release in map(release_of, files)}
+        releases = {place_name(release): data_of(release, **place) for release in map(release_of, files)}
         found = {name: audit_release(release, **options) for name, release in releases.items()}
         status = print_audits(found, AuditFormat.json.value if as_json else format.value)
     if status:

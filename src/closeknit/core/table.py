@@ -287,6 +287,10 @@ class Form(ABC):
         """Sentences on an order of rows that could reveal what the form separates; such a release does not pass an audit."""
         return []
 
+    def sort_keys(self, columns: Columns, schema: Schema) -> list[str]:
+        """The columns that sort rows from a place without an order, such as a table of a database, as the form writes them."""
+        return list(columns)
+
     def list_unsorted(self, columns: Columns, schema: Schema) -> list[str]:
         """Sentences on rows that are not in the order in which the form writes them; an order can carry information."""
         return []

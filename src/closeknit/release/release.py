@@ -20,6 +20,7 @@ from closeknit.core.errors import BadInput
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.params import choice
 from closeknit.io.canonical import canonical_blocks
+from closeknit.io.database import Database
 from closeknit.io.folders import save_folders, write_inside
 from closeknit.io.source import Source
 from closeknit.io.sources import place_of, source_of
@@ -233,6 +234,28 @@ class Release(Summarized, ABC):
         if self._partition is not None:
             private[CLASSES] = _class_column(self._partition)
         place.write(self._escape_release(), self.certificate.to_json(), private, replace)
+
+    def to_sql(self, url: str, table: str, replace: bool = False, private_schema: str | None = None) -> None:
+        """Write release, certificate, recipe and classes to a database, all or nothing.
+
+        The certificate goes to `<table>_certificate`; recipe and classes to the private schema, which only you may use, or
+        for SQLite and DuckDB to a private folder next to the file.
+
+        Args:
+            url: the address, as `ck.sql` takes it.
+            table: the table, as `table` or `schema.table`.
+            replace: whether to replace an earlier release in this table; any other table is left as it is.
+            private_schema: the private schema (MariaDB: database; SQLite and DuckDB: folder); default: named after the
+                schema of the table, with `_private` appended.
+
+        >>> import closeknit as ck, tempfile
+        >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     release.to_sql(f"sqlite:///{folder}/clinic.db", table="release")
+        ...     ck.audit(ck.sql(f"sqlite:///{folder}/clinic.db", table="release")).ok
+        True
+        """
+        self.write_to(Database(url, table, private_schema=private_schema), replace)
 
     def _pages(self, frontier: Frontier | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """Files of the public and of the private report."""
