@@ -54,12 +54,15 @@ if TYPE_CHECKING:
         StackAndDeal,
     )
     from closeknit.models import (
+        AverageRisk,
         BetaLikeness,
         DeltaDisclosure,
         DiverseSlicing,
         KAnonymity,
+        KMap,
         LDiversity,
         PosteriorBound,
+        RecordsAtRisk,
         TCloseness,
     )
     from closeknit.release import Release
@@ -77,7 +80,8 @@ _NAMES = {
     "closeknit.forms": "bucketized generalized multiset permuted perturbed sliced",
     "closeknit.methods": "Anatomy Burel FcmDraw Fragmentation Incognito Knit Microaggregation Mondrian PcaDraw Sabre "
     "Slicing StackAndDeal",
-    "closeknit.models": "BetaLikeness DeltaDisclosure DiverseSlicing KAnonymity LDiversity PosteriorBound TCloseness",
+    "closeknit.models": "AverageRisk BetaLikeness DeltaDisclosure DiverseSlicing KAnonymity KMap LDiversity PosteriorBound "
+    "RecordsAtRisk TCloseness",
     "closeknit.release": "Release",
     "closeknit.streams": "BurelWindow Castle KnnStream SabreWindow Windowed",
 }
@@ -86,6 +90,7 @@ _PACKAGES = ("attacks", "datasets", "metrics")
 
 __all__ = [
     "Anatomy",
+    "AverageRisk",
     "BadInput",
     "BetaLikeness",
     "Burel",
@@ -100,6 +105,7 @@ __all__ = [
     "Hierarchy",
     "Incognito",
     "KAnonymity",
+    "KMap",
     "Knit",
     "KnnStream",
     "LDiversity",
@@ -107,6 +113,7 @@ __all__ = [
     "Mondrian",
     "PcaDraw",
     "PosteriorBound",
+    "RecordsAtRisk",
     "Release",
     "Sabre",
     "SabreWindow",

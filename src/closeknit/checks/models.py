@@ -180,7 +180,7 @@ def _holds(model: Any, field: str, limit: Fraction, classes: Classes, number: in
     value = int(limit) if limit.denominator == 1 else str(limit)
     try:
         other = replace(model, **{field: value})
-    except ValueError:
+    except (ValueError, BadInput):
         return None
     return bool(other.holds(classes)[number])
 

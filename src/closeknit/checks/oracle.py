@@ -18,6 +18,8 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
+from closeknit.checks.risk_oracle import average_risk, k_map, records_at_risk
+
 Value = Hashable
 Level = Fraction | Decimal | float
 Shares = dict[Value, Fraction]
@@ -367,4 +369,7 @@ DEFINITIONS: dict[str, Callable[[list[Value], list[Value], Mapping[str, Any]], V
     "delta_disclosure": _delta_disclosure,
     "diverse_slicing": _diverse_slicing,
     "posterior_bound": _posterior_bound,
+    "k_map": k_map,
+    "average_risk": average_risk,
+    "records_at_risk": records_at_risk,
 }

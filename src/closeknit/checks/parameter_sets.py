@@ -115,6 +115,9 @@ MODELS: dict[str, list[tuple[Params, Any]]] = {
     "delta_disclosure": [({"column": "secret", "delta": 1.2}, flat())],
     "diverse_slicing": [({"column": "secret", "l": 1.5}, flat()), ({"column": "secret", "l": 2, "weight": "size"}, flat())],
     "posterior_bound": [({"column": "secret", "gamma": 3}, Hierarchy.from_nested(DISEASE))],
+    "k_map": [({"k": 5, "fraction": 0.1}, None), ({"k": 5, "fraction": "1/4", "alpha": 0.1, "kind": "poisson"}, None)],
+    "average_risk": [({"r": 0.2}, None), ({"r": "1/7"}, None)],
+    "records_at_risk": [({"t": 0.2, "share": 0.1}, None), ({"t": 0.09, "share": 0}, None)],
 }
 
 # Wrong parameters, with right ones; the message has to name the first.
@@ -206,6 +209,17 @@ REFUSED: dict[str, list[Params]] = {
     ],
     "diverse_slicing": [{"l": 0.5, "column": "secret"}, {"weight": "other", "column": "secret", "l": 2}],
     "posterior_bound": [{"gamma": 0.5, "column": "secret"}, {"gamma": "inf", "column": "secret"}],
+    "k_map": [
+        {"k": 1, "fraction": 0.1},
+        {"k": 5},
+        {"fraction": 0, "k": 5},
+        {"fraction": 1.5, "k": 5},
+        {"alpha": 0, "k": 5, "fraction": 0.1},
+        {"kind": "normal", "k": 5, "fraction": 0.1},
+        {"k": 5, "fraction": 0.01, "kind": "poisson"},
+    ],
+    "average_risk": [{"r": 0}, {"r": 1}, {"r": "high"}],
+    "records_at_risk": [{"t": 1, "share": 0.1}, {"share": 1, "t": 0.1}, {"t": 0, "share": 0.1}, {"share": -0.1, "t": 0.1}],
     "delta_disclosure": [{"delta": 0, "column": "secret"}, {"delta": "x", "column": "secret"}],
 }
 

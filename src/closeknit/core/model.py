@@ -54,6 +54,7 @@ class Verdict:
     status: Literal["recomputable", "attested", "not checkable"]
     exact: Fraction | None = None
     why: str | None = None  # where it cannot be checked
+    parts: tuple[int, int] | None = None  # numerator and denominator of the level, where those of several parts add up
 
 
 class Model:
@@ -70,13 +71,19 @@ class Model:
     compares: ClassVar[bool] = False
     # the part of `Limits` that a method can plan for: "distance", "growth", or "size" (at least `least_size` persons, no more)
     bounds: ClassVar[str] = ""
+    budget: ClassVar[bool] = False  # whether it limits the sum of what all classes `spend`, not each class
     joins: ClassVar[bool] = False  # whether `column` may be several columns that count as one
     if TYPE_CHECKING:  # a class attribute, a field or a property, as the model chooses
 
         @property
         def needs(self) -> frozenset[str]:
             """What it reads: "sizes", "histograms", "values" (which value is which, not just how often each occurs), "persons"
-            (counted where there are any), "release" (judged by `judge_release`)."""
+            (counted where there are any), "release" (judged by `judge_release`), "population" (a list of people)."""
+
+        @property
+        def by_class(self) -> bool:
+            """Whether a release meets it if `holds` is true of every class. If not, methods do not see the guarantee:
+            classes are merged afterwards until the written cells meet it."""
 
         @property
         def monotone(self) -> bool:
@@ -117,6 +124,7 @@ class Model:
     else:
         needs, forms = frozenset({"histograms", "values"}), ABOUT_VALUES
         monotone = merges_persons = higher_is_safer = False
+        by_class = True
         least_size = least_values = 0
         ground = why_attested = None
 
@@ -204,6 +212,38 @@ class Model:
 
         Args:
             singles: a histogram with one class for each value that occurs.
+        """
+        return []
+
+    def spend(self, classes: Classes) -> NDArray[np.int64]:
+        """What each class takes from the budget of the whole release: the sum is at most the limit times the persons.
+
+        Args:
+            classes: all classes of the release.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no `spend`")
+
+    def holds_together(self, classes: Classes) -> bool:
+        """Whether a release of these classes meets the guarantee.
+
+        Args:
+            classes: all classes of the release.
+        """
+        return bool(self.holds(classes).all())
+
+    def find_faults(self, reading: Reading) -> NDArray[np.bool_]:
+        """The classes to merge with others because the release does not meet the guarantee; none where it does.
+
+        Args:
+            reading: what the form reads back from the written cells.
+        """
+        return ~self.holds(reading.of(self.column).classes)
+
+    def remarks(self, models: Iterable[Model]) -> list[str]:
+        """Remarks on a guarantee that has no effect next to the others.
+
+        Args:
+            models: all requested guarantees.
         """
         return []
 

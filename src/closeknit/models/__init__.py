@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from closeknit.core.model import Model
+from closeknit.models.average_risk import AverageRisk
 from closeknit.models.beta_likeness import BetaLikeness
 from closeknit.models.delta_disclosure import DeltaDisclosure
 from closeknit.models.diverse_slicing import DiverseSlicing
 from closeknit.models.k_anonymity import KAnonymity
+from closeknit.models.k_map import KMap
 from closeknit.models.l_diversity import LDiversity
 from closeknit.models.posterior_bound import PosteriorBound
+from closeknit.models.records_at_risk import RecordsAtRisk
 from closeknit.models.t_closeness import TCloseness
 
 REGISTRY: dict[str, type[Model]] = {
@@ -19,15 +22,21 @@ REGISTRY: dict[str, type[Model]] = {
     DeltaDisclosure.name: DeltaDisclosure,
     DiverseSlicing.name: DiverseSlicing,
     PosteriorBound.name: PosteriorBound,
+    KMap.name: KMap,
+    AverageRisk.name: AverageRisk,
+    RecordsAtRisk.name: RecordsAtRisk,
 }
 
 __all__ = [
     "REGISTRY",
+    "AverageRisk",
     "BetaLikeness",
     "DeltaDisclosure",
     "DiverseSlicing",
     "KAnonymity",
+    "KMap",
     "LDiversity",
     "PosteriorBound",
+    "RecordsAtRisk",
     "TCloseness",
 ]

@@ -318,7 +318,7 @@ def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
         if isinstance(model.column, tuple) and not model.joins:
             right = "request it for each column separately, or t_closeness of them together"
             raise BadInput(f"{model.name} cannot cover {render_secret(model.column)}", right=right)
-        if "generalized" not in model.forms or "release" in model.needs:
+        if "generalized" not in model.forms:
             raise BadInput(f"{model.name} has no meaning in a window", right="request a guarantee about classes")
     if not can_plan(method, models):
         right = "add one, or choose Windowed(Mondrian(), ...), which serves any guarantee"

@@ -24,6 +24,7 @@ from closeknit.core.table import Partition
 from closeknit.models import REGISTRY
 from closeknit.models.beta_likeness import KINDS as LIKENESS
 from closeknit.models.diverse_slicing import WORDS as WEIGHTS
+from closeknit.models.k_map import KINDS as MAPS
 from closeknit.models.l_diversity import KINDS as DIVERSITY
 from closeknit.models.t_closeness import DISTANCES
 from closeknit.release.guarantee_meanings import meaning
@@ -67,6 +68,21 @@ FIELDS: dict[str, tuple[Field, ...]] = {
     "posterior_bound": (
         SECRET,
         Field("gamma", "number", "largest factor by which odds may change", needed=True, default=7, least=1),
+    ),
+    "k_map": (
+        Field("k", "whole", "people of the population who look the same", needed=True, default=5, least=2),
+        Field(
+            "fraction", "number", "share of the population that is in the table", needed=True, default=0.1, least=0.001, most=1
+        ),
+        Field("alpha", "number", "largest probability that the estimate is wrong", default=0.05, least=0.001, most=0.5),
+        Field("kind", "choice", "how people are estimated from rows", default="truncated", choices=MAPS),
+    ),
+    "average_risk": (
+        Field("r", "number", "largest share of right matches, on average", needed=True, default=0.1, least=0.001, most=0.99),
+    ),
+    "records_at_risk": (
+        Field("t", "number", "risk above which a row is at risk", needed=True, default=0.2, least=0.001, most=0.99),
+        Field("share", "number", "largest share of rows at risk", needed=True, default=0.05, least=0, most=0.99),
     ),
 }
 

@@ -44,10 +44,13 @@ class Example:
 
     def today(self, model: Model) -> CurrentLevel:
         """Return the level of the worst class."""
-        if "release" in model.needs and "histograms" not in model.needs:
+        if "release" in model.needs and "histograms" not in model.needs and not model.budget:
             return CurrentLevel(None, "no limit")  # it is about replaced values, and the raw table replaces none
-        _, level = self._worst(model)
+        level = self._share_spent(model) if model.budget else self._worst(model)[1]
         return CurrentLevel(None, "no limit") if math.isinf(level) else CurrentLevel(level, f"{level:.4g}")
+
+    def _share_spent(self, model: Model) -> float:
+        return float(model.spend(self.classes).sum() / max(int(self.classes.persons.sum()), 1))
 
     def worst(self, model: Model) -> int:
         """Return the class that is nearest to violating a guarantee."""
@@ -62,6 +65,8 @@ class Example:
 
     def sentence(self, model: Model, today: CurrentLevel) -> str:
         """Describe how far the table is from a guarantee; of a user's own model only the level."""
+        if model.budget:
+            return f"Today it is {today.text}: {_size(self, model, today)[6:]}"
         if "release" in model.needs and "histograms" not in model.needs:
             return f"Today every row shows its true {model.column}."
         if model.bounds == "size":
