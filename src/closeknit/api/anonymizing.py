@@ -36,7 +36,7 @@ from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.look_alikes import with_folded
-from closeknit.core.method import Method, Progress, deals_by_rank, ignore_progress, list_guarantees
+from closeknit.core.method import Method, Progress, can_plan, deals_by_rank, ignore_progress, list_guarantees
 from closeknit.core.model import Model, joints
 from closeknit.core.params import choice, number, whole
 from closeknit.core.schema import Schema, require_schema
@@ -47,9 +47,11 @@ from closeknit.io.files import kind_of, part_files, read_with_format
 from closeknit.io.parquet import parquet_types
 from closeknit.io.source import Source
 from closeknit.io.sources import source_of
+from closeknit.models import KAnonymity
 from closeknit.release import LocalRelease, Origin, Release
 from closeknit.search.persons import must_keep_together, run_by_person
 from closeknit.search.repair import repair_partition
+from closeknit.search.settling import settle_partition
 from closeknit.search.suppression import without_outliers
 
 SHORT_SEED = 2**64
@@ -183,13 +185,39 @@ def release_table(
         table = table.take(table.tie_order(seed))
     table = table.join_secrets(joints(models))
     table = replace(table, suppressible=math.floor(number("suppress", suppress, least=0, most=1) * len(table)))
-    required = with_folded(models, table)
-    check_request(table, required, method)
+    check_request(table, with_folded(models, table), method)
+    found = [
+        _release_once(table, models, visible, method, form, usual, seed, progress) for visible in _list_visible(models, method)
+    ]
+    progress("done", 1.0)
+    return min(found, key=lambda result: result.certificate.loss.a)
+
+
+def _list_visible(models: Sequence[Model], method: Method) -> list[list[Model]]:
+    """The guarantees that the method sees: those about classes; and, as a second attempt, with stricter ones instead of those
+    that are settled on the written cells. `anonymize` keeps the attempt with less loss.
+    """
+    seen = [model for model in models if model.by_class or (method.sees_all and model.over is not None)]
+    stricter = [model.stricter for model in models if model not in seen and model.stricter is not None]
+    first, *more = [seen or [KAnonymity(1)], *([[*seen, *stricter]] if stricter else [])]
+    return [visible for visible in (first, *more) if can_plan(method, visible)] or [first]
+
+
+def _release_once(
+    table: Table,
+    models: Sequence[Model],
+    visible: Sequence[Model],
+    method: Method,
+    form: Form | None,
+    usual: Form,
+    seed: int,
+    progress: Progress,
+) -> ReleaseResult:
+    required = with_folded(visible, table)
     outcome = _outcome(table, required, method, seed, progress)
     shape = choose_form(outcome.form, form, usual, method)
     progress("writing", 0.8)
     partition, columns, certificate = _best(table, models, required, outcome, shape, method, seed)
-    progress("done", 1.0)
     return ReleaseResult(table, partition, columns, certificate, shape, outcome.repeat or method, tuple(outcome.notes))
 
 
@@ -276,7 +304,10 @@ def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, p
         return method.run(part, models, seed, progress)
 
     outcome = run_by_person(table, work) if must_keep_together(table, method) else work(table)
-    return outcome if outcome.settled else replace(outcome, partition=repair_partition(table, outcome.partition, models))
+    if outcome.settled:
+        return outcome
+    classwise = [model for model in models if model.by_class]
+    return replace(outcome, partition=repair_partition(table, outcome.partition, classwise))
 
 
 def _best(
@@ -287,7 +318,13 @@ def _best(
     A method with its own form suppresses rows itself. For any other one the outliers of its classes are suppressed, and the
     remaining classes are repaired, or the method runs again on the remaining rows.
     """
-    best = (outcome.partition, *publish_table(table, outcome.partition, models, form, seed))
+    classwise = [model for model in required if model.by_class]
+
+    def publish(partition: Partition) -> tuple[Partition, Columns, Certificate]:
+        settled = settle_partition(table, partition, models, classwise, form, seed)
+        return settled, *publish_table(table, settled, models, form, seed)
+
+    best = publish(outcome.partition)
     if table.suppressible == 0 or outcome.form is not None:
         return best
     trimmed = without_outliers(table, outcome.partition)
@@ -296,8 +333,7 @@ def _best(
         return best
     for partition in (lambda: trimmed, lambda: _rerun_method(table, kept, required, method, seed)):
         try:
-            repaired = repair_partition(table, partition(), required)
-            found = (repaired, *publish_table(table, repaired, models, form, seed))
+            found = publish(repair_partition(table, partition(), classwise))
         except (Unsatisfiable, BadInput):  # the remaining rows cannot meet a guarantee, or have a unique plain value
             continue
         best = found if found[2].loss.a < best[2].loss.a else best

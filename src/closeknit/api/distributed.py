@@ -21,7 +21,7 @@ from closeknit.core.errors import BadInput
 from closeknit.core.formulas import formula_notes
 from closeknit.core.look_alikes import look_alike_notes, references_in, with_folded
 from closeknit.core.method import Method, Progress
-from closeknit.core.model import Model
+from closeknit.core.model import Model, refuse_whole
 from closeknit.core.params import choice, number
 from closeknit.core.schema import Schema
 from closeknit.core.steps import step_notes, with_steps
@@ -31,6 +31,7 @@ from closeknit.io.csv import CsvFormat
 from closeknit.release import Release, SparkRelease
 
 ENGINES = ("local", "spark")
+ON_SPARK = "Spark judges them in parts"
 NO_CELLS = Column(np.empty(0, dtype=object), np.empty(0, dtype=np.int32))
 
 
@@ -78,6 +79,7 @@ def anonymize_on_spark(
     share = number("suppress", suppress, least=0, most=1)
     refuse_unscaled(method, schema, form, share > 0)
     check_roles(schema, models, method)
+    refuse_whole(models, ON_SPARK)
     progress("reading", 0.0)
     frame = read_frame(session(master), data, csv)
     schema.list_needed(frame.columns)
@@ -177,6 +179,7 @@ def inspect_on_spark(
     from closeknit.spark import release_audit
     from closeknit.spark.session import find_formulas, session, translate_errors
 
+    refuse_whole(models, ON_SPARK)
     if form.name != "generalized":
         raise BadInput(f"the form '{form.name}' cannot be audited on Spark yet", right="audit it without an engine")
     if escapes:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -83,9 +84,22 @@ def guarantee_met(method: Any, case: Case) -> None:
             continue
         name = parts(model.column)[0] if model.column else case.schema.published[0]
         persons = None if heads is None else [heads[row] for row in origins[name]]
-        for group, rows in shown.classes_of(model.column).items():
+        for group, rows in _list_groups(model, shown, release.columns, list(case.schema.quasi)):
             of_rows = None if persons is None else [persons[row] for row in rows]
             require(judge_class(model, release.columns, rows, of_rows, case), f"class {group} does not meet {model}")
+
+
+def _list_groups(model: Any, shown: View, columns: Columns, quasi: list[str]) -> list[tuple[Any, list[int]]]:
+    """List the classes of a release; for a guarantee over some columns, rows with equal written cells in each set of them."""
+    if model.over is None:
+        return list(shown.classes_of(model.column).items())
+    wanted = model.over if isinstance(model.over, tuple) else None
+    sizes = {"pairs": 2, "triples": 3}
+    found: dict[Any, list[int]] = {}
+    for names in [wanted] if wanted else combinations(quasi, sizes[model.over]):
+        for row, cells in enumerate(rows_of(columns, list(names))):
+            found.setdefault((names, cells), []).append(row)
+    return list(found.items())
 
 
 def _whole_release_meets(model: Any, shown: View, origins: dict[str, list[int]]) -> None:
@@ -111,6 +125,7 @@ def judge_class(model: Model, columns: Columns, rows: list[int], persons: list[A
 def oracle_view(model: Model, columns: Columns, case: Case) -> tuple[list[Any], dict[str, Any]]:
     """Return the oracle's input: the written value of every row, and the model's parameters with its ground distance."""
     params: dict[str, Any] = dict(spec(model))
+    params.pop("over", None)
     name = params.pop("column", None)
     if name is None:
         return [None] * columns.rows, params

@@ -106,6 +106,7 @@ def oracle_params(model: Any, sample: Sample, rows: list[int]) -> dict[str, Any]
     """Return the model's parameters with persons and ground distance as the oracle takes them."""
     params: dict[str, Any] = dict(spec(model))
     params.pop("column", None)
+    params.pop("over", None)
     distance = params.pop("distance", None)
     if model.bounds == "distance" and isinstance(sample.column, str):
         params["ground"] = ground(sample.kind, distance, sample.secrets)

@@ -88,7 +88,7 @@ STREAMS: dict[str, list[Params]] = {
 
 # Parameters, and the kind of the column `secret` that they are meant for (None: the guarantee is about rows alone).
 MODELS: dict[str, list[tuple[Params, Any]]] = {
-    "k_anonymity": [({"k": 3}, None)],
+    "k_anonymity": [({"k": 3}, None), ({"k": 3, "over": "pairs"}, None)],
     "l_diversity": [
         ({"column": "secret", "l": 2}, flat()),
         ({"column": "secret", "l": 2, "kind": "entropy"}, flat()),

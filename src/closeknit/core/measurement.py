@@ -26,6 +26,7 @@ from closeknit.core.perturbation import estimate_counts
 from closeknit.core.reading import Reading
 from closeknit.core.record import Record
 from closeknit.core.schema import Schema
+from closeknit.core.subsets import list_subsets
 from closeknit.core.vacuity import find_stand_alone
 
 
@@ -242,6 +243,14 @@ def judge(reading: Reading, models: Sequence[Model]) -> list[Guarantee]:
 
 
 def _judge_views(reading: Reading, model: Model, private: PrivateContext | None, k: int) -> Judged:
+    """Judged on the classes, or on the groups over each set of columns: the worst of them counts."""
+    if model.over is None:
+        return _judge_spellings(reading, model, private, k)
+    subsets = list_subsets(model.over, list(reading.schema.quasi))
+    return min((_judge_spellings(reading.over(names), model, private, k) for names in subsets), key=lambda judged: judged.rank)
+
+
+def _judge_spellings(reading: Reading, model: Model, private: PrivateContext | None, k: int) -> Judged:
     """Judged on the values as written and, where some look alike, on the folded ones: the worse of the two counts."""
     written, folded = _judge_model(reading, model, private, k), reading.fold_values(model.column)
     if folded is None:

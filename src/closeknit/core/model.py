@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from closeknit.core.errors import BadInput
 from closeknit.core.exact import fraction
 from closeknit.core.params import refuse_uncalled
 from closeknit.core.share_limits import Limits
+from closeknit.core.subsets import render_over
 
 if TYPE_CHECKING:
     from closeknit.core.reading import Reading
@@ -81,9 +82,8 @@ class Model:
             (counted where there are any), "release" (judged by `judge_release`), "population" (a list of people)."""
 
         @property
-        def by_class(self) -> bool:
-            """Whether a release meets it if `holds` is true of every class. If not, methods do not see the guarantee:
-            classes are merged afterwards until the written cells meet it."""
+        def over(self) -> str | tuple[str, ...] | None:
+            """The quasi-identifiers that it is about (`core.subsets`); None: all of them."""
 
         @property
         def monotone(self) -> bool:
@@ -124,14 +124,31 @@ class Model:
     else:
         needs, forms = frozenset({"histograms", "values"}), ABOUT_VALUES
         monotone = merges_persons = higher_is_safer = False
-        by_class = True
         least_size = least_values = 0
-        ground = why_attested = None
+        ground = why_attested = over = None
 
     @property
     def origin(self) -> Model:
         """The guarantee as requested; a guarantee derived from another one returns that."""
         return self
+
+    @property
+    def by_class(self) -> bool:
+        """Whether methods can meet it class by class: a release meets it if `holds` is true of every class, and merging
+        classes breaks nothing that they do not see. If not, methods do not see the guarantee, and classes are merged
+        afterwards until the written cells meet it.
+        """
+        return self.over is None
+
+    @property
+    def stricter(self) -> Model | None:
+        """A guarantee about classes that implies this one, where it is not `by_class`; None where there is none."""
+        return None if self.over is None else replace(cast(Any, self), over=None)
+
+    @property
+    def over_text(self) -> str:
+        """What a text adds where not all quasi-identifiers are meant."""
+        return f", over {render_over(self.over)}" if self.over else ""
 
     @property
     def limit_field(self) -> str:
@@ -150,7 +167,7 @@ class Model:
             domain: the domain of the column; None where it is not known yet.
         """
         of = f" of {render_secret(self.column)}" if self.column else ""
-        return f"{self.name}{of}, {self.parameter.name} = {getattr(self, self.parameter.name)}"
+        return f"{self.name}{of}, {self.parameter.name} = {getattr(self, self.parameter.name)}{self.over_text}"
 
     def explain(self, class_word: str, persons: bool) -> str:
         """A sentence for laymen.
@@ -237,7 +254,10 @@ class Model:
         Args:
             reading: what the form reads back from the written cells.
         """
-        return ~self.holds(reading.of(self.column).classes)
+        found = np.zeros(len(reading.classes), dtype=bool)
+        for seen in reading.list_views(self.over, self.column):
+            found[reading.class_of[(~self.holds(seen.classes))[seen.class_of]]] = True
+        return found
 
     def remarks(self, models: Iterable[Model]) -> list[str]:
         """Remarks on a guarantee that has no effect next to the others.
@@ -272,6 +292,20 @@ def list_models(models: object) -> list[Model]:
     if not all(isinstance(model, Model) for model in found):
         raise BadInput(f"models={models!r} is no list of guarantees", right="write [KAnonymity(6)], even for one")
     return found
+
+
+def refuse_whole(models: Iterable[Model], where: str) -> None:
+    """Refuse guarantees that are judged on all written cells together, where no one has them together.
+
+    >>> from closeknit.models import KAnonymity
+    >>> refuse_whole([KAnonymity(5, over=["age"])], "a stream publishes class by class")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: k-anonymity, k = 5, over age is judged on all written cells together, and a stream ...
+    """
+    for model in models:
+        if not model.by_class:
+            right = "request it for a table on one machine, or a guarantee about classes, such as k_anonymity"
+            raise BadInput(f"{model.describe(None)} is judged on all written cells together, and {where}", right=right)
 
 
 def joints(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:

@@ -38,7 +38,7 @@ from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.look_alikes import FoldedModel, with_folded
 from closeknit.core.method import Method, can_plan, ignore_progress
-from closeknit.core.model import Model, joints, least_rows, list_models
+from closeknit.core.model import Model, joints, least_rows, list_models, refuse_whole
 from closeknit.core.params import number, take, whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition
@@ -318,6 +318,7 @@ def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
         if isinstance(model.column, tuple) and not model.joins:
             right = "request it for each column separately, or t_closeness of them together"
             raise BadInput(f"{model.name} cannot cover {render_secret(model.column)}", right=right)
+        refuse_whole([model], "a stream publishes class by class")
         if "generalized" not in model.forms:
             raise BadInput(f"{model.name} has no meaning in a window", right="request a guarantee about classes")
     if not can_plan(method, models):

@@ -20,6 +20,7 @@ from closeknit.core.model import Model
 from closeknit.core.params import choice
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
+from closeknit.core.subsets import SIZES
 from closeknit.core.table import Partition
 from closeknit.models import REGISTRY
 from closeknit.models.beta_likeness import KINDS as LIKENESS
@@ -34,19 +35,22 @@ from closeknit.web.desk.raw_examples import CurrentLevel, Example, unique_person
 from closeknit.web.desk.roles import attributes_of
 
 SECRET = Field("column", "choice", "the sensitive attribute", needed=True)
+OVER = Field("over", "text", "columns an adversary knows, such as age, sex; or pairs, triples; empty: all quasi-identifiers")
 FIELDS: dict[str, tuple[Field, ...]] = {
-    "k_anonymity": (Field("k", "whole", "rows that look the same", needed=True, default=6, least=1),),
+    "k_anonymity": (Field("k", "whole", "rows that look the same", needed=True, default=6, least=1), OVER),
     "l_diversity": (
         SECRET,
         Field("l", "number", "different sensitive values in each class", needed=True, default=3, least=1),
         Field("kind", "choice", "what counts as a value", default="distinct", choices=DIVERSITY),
         Field("c", "number", "largest weight of the most frequent value", above=0, only=("kind", ("recursive",))),
         Field("missing_is_a_value", "yes", "a missing value counts as one of the values"),
+        OVER,
     ),
     "t_closeness": (
         SECRET,
         Field("t", "number", "largest distance of a class from the whole table", needed=True, default=0.2, least=0, most=1),
         Field("distance", "choice", "which values are near; default: by the kind of the column", choices=DISTANCES),
+        OVER,
     ),
     "beta_likeness": (
         SECRET,
@@ -55,10 +59,12 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         Field("below", "whole", "the depth under which nodes are judged", least=0, only=("kind", ("semantic",))),
         Field("eps", "number", "the widest range that is judged", least=0, only=("kind", ("range",))),
         Field("relative", "yes", "the range as a share of its least value", only=("kind", ("range",))),
+        OVER,
     ),
     "delta_disclosure": (
         SECRET,
         Field("delta", "number", "largest logarithm of the ratio of probabilities", needed=True, default=1.5, above=0),
+        OVER,
     ),
     "diverse_slicing": (
         SECRET,
@@ -178,6 +184,8 @@ def guarantee_form(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, A
             params.pop(field.name, None)
     if params.get("relative") is False:
         del params["relative"]
+    if (over := params.get("over")) and over not in SIZES:
+        params["over"] = [name.strip() for name in str(over).split(",")]
     form = {name: params}
     models_from([form])
     return form
