@@ -57,10 +57,12 @@ if TYPE_CHECKING:
         AverageRisk,
         BetaLikeness,
         DeltaDisclosure,
+        DeltaPresence,
         DiverseSlicing,
         KAnonymity,
         KMap,
         LDiversity,
+        PopulationUniqueness,
         PosteriorBound,
         RecordsAtRisk,
         TCloseness,
@@ -80,8 +82,8 @@ _NAMES = {
     "closeknit.forms": "bucketized generalized multiset permuted perturbed sliced",
     "closeknit.methods": "Anatomy Burel FcmDraw Fragmentation Incognito Knit Microaggregation Mondrian PcaDraw Sabre "
     "Slicing StackAndDeal",
-    "closeknit.models": "AverageRisk BetaLikeness DeltaDisclosure DiverseSlicing KAnonymity KMap LDiversity PosteriorBound "
-    "RecordsAtRisk TCloseness",
+    "closeknit.models": "AverageRisk BetaLikeness DeltaDisclosure DeltaPresence DiverseSlicing KAnonymity KMap LDiversity "
+    "PopulationUniqueness PosteriorBound RecordsAtRisk TCloseness",
     "closeknit.release": "Release",
     "closeknit.streams": "BurelWindow Castle KnnStream SabreWindow Windowed",
 }
@@ -99,6 +101,7 @@ __all__ = [
     "Certificate",
     "CloseknitError",
     "DeltaDisclosure",
+    "DeltaPresence",
     "DiverseSlicing",
     "FcmDraw",
     "Fragmentation",
@@ -112,6 +115,7 @@ __all__ = [
     "Microaggregation",
     "Mondrian",
     "PcaDraw",
+    "PopulationUniqueness",
     "PosteriorBound",
     "RecordsAtRisk",
     "Release",

@@ -84,6 +84,7 @@ def _certify_written(
     persons = None if table.persons is None else {name: table.persons[written.rows_of(name)] for name in schema.published}
     joint = all_secrets(schema)
     reading = form.read(written.columns, schema, persons, joints([*models, *filter(None, [joint])]))
+    reading = replace(reading, raw=table.schema)
     profiles = partial(_profiles, reading, written) if reading.column_groups else None
     measured = Measurement.of(
         reading,

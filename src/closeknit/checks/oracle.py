@@ -18,7 +18,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-from closeknit.checks.risk_oracle import average_risk, k_map, records_at_risk
+from closeknit.checks.risk_oracle import average_risk, delta_presence, k_map, population_uniqueness, records_at_risk
 
 Value = Hashable
 Level = Fraction | Decimal | float
@@ -372,4 +372,6 @@ DEFINITIONS: dict[str, Callable[[list[Value], list[Value], Mapping[str, Any]], V
     "k_map": k_map,
     "average_risk": average_risk,
     "records_at_risk": records_at_risk,
+    "delta_presence": delta_presence,
+    "population_uniqueness": population_uniqueness,
 }

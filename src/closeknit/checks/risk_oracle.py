@@ -55,6 +55,21 @@ def k_map(values: list[Hashable], reference: list[Hashable], params: Mapping[str
     return Fraction(reached), reached >= params["k"]
 
 
+def delta_presence(values: list[Hashable], reference: list[Hashable], params: Mapping[str, Any]) -> Verdict:
+    """Classes without their cells reveal no one's presence; `oracle_presence` judges cells."""
+    return Fraction(0), True
+
+
+def population_uniqueness(values: list[Hashable], reference: list[Hashable], params: Mapping[str, Any]) -> Verdict:
+    """Return whether one class could be a unique of the population: 1 for a single person.
+
+    >>> population_uniqueness(["a"], [], {"r": 0.1, "N": 9})
+    (Fraction(1, 1), False)
+    """
+    alone = Fraction(count_heads(values, params) == 1)
+    return alone, alone == 0
+
+
 def _enough(heads: int, k: int, params: Mapping[str, Any]) -> bool:
     """Whether so many rows are unlikely if the cells fit only k people, or there are k of them."""
     mean = float(Fraction(str(params["fraction"]))) * k

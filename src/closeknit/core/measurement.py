@@ -293,7 +293,7 @@ def state_request(model: Model, text: str) -> dict[str, Any]:
         model: the guarantee as requested.
         text: the guarantee in words.
     """
-    return {"model": model_form(model), "text": text, "column": model.column, "requested": model.requested}
+    return {"model": model_form(model.published), "text": text, "column": model.column, "requested": model.requested}
 
 
 def _find_worst(reading: Reading, model: Model) -> tuple[float | None, tuple[int, ...], dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -72,6 +73,7 @@ class Model:
     compares: ClassVar[bool] = False
     # the part of `Limits` that a method can plan for: "distance", "growth", or "size" (at least `least_size` persons, no more)
     bounds: ClassVar[str] = ""
+    needs_file: ClassVar[bool] = False  # whether it needs a file of people: a page that reads no other files cannot offer it
     budget: ClassVar[bool] = False  # whether it limits the sum of what all classes `spend`, not each class
     joins: ClassVar[bool] = False  # whether `column` may be several columns that count as one
     if TYPE_CHECKING:  # a class attribute, a field or a property, as the model chooses
@@ -130,6 +132,19 @@ class Model:
     @property
     def origin(self) -> Model:
         """The guarantee as requested; a guarantee derived from another one returns that."""
+        return self
+
+    @property
+    def published(self) -> Model:
+        """The guarantee as a certificate states it, without what is private."""
+        return self
+
+    def relative_to(self, base: Path) -> Model:
+        """The guarantee with its files, if it has any, in a folder.
+
+        Args:
+            base: the folder that paths are relative to.
+        """
         return self
 
     @property
@@ -247,6 +262,14 @@ class Model:
             classes: all classes of the release.
         """
         return bool(self.holds(classes).all())
+
+    def level_together(self, classes: Classes) -> float | None:
+        """The level of a release of these classes; None where the worst class decides, or cells are needed.
+
+        Args:
+            classes: all classes of the release.
+        """
+        return None
 
     def find_faults(self, reading: Reading) -> NDArray[np.bool_]:
         """The classes to merge with others because the release does not meet the guarantee; none where it does.

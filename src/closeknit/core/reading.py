@@ -66,6 +66,7 @@ class Reading:
         retained: the law of each perturbed attribute.
         tight: columns whose ranges end at true values of rows in the class.
         folding: per folded attribute, the leaf as which each leaf counts.
+        raw: the schema of the original columns; private.
         count: counts rows by other groups, given the group of each row and the number of groups.
     """
 
@@ -79,6 +80,7 @@ class Reading:
     retained: Mapping[str, Law] = field(default_factory=dict)
     tight: tuple[str, ...] = ()
     folding: Mapping[str, Int32] = field(default_factory=dict)
+    raw: Schema | None = None
     count: Callable[[Int32, int], Classes] | None = None
 
     def of(self, secret: Secret | None) -> Reading:

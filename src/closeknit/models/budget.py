@@ -50,6 +50,10 @@ class BudgetModel(Model):
         """Whether all classes together stay within the budget."""
         return int(self.spend(classes).sum()) <= self.limit * int(classes.persons.sum())
 
+    def level_together(self, classes: Classes) -> float:
+        """What all classes spend, as a share of all persons."""
+        return float(self.spend(classes).sum() / max(int(classes.persons.sum()), 1))
+
     def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
         """What all classes spend, as a share of all persons; nothing published spends nothing."""
         classes = reading.classes

@@ -2,13 +2,15 @@
 
 A guarantee over some of the quasi-identifiers, about people of a population, or about all class sizes together is judged on
 written cells. Merging two classes changes their cells, and with them groups and people of other classes, so it is not enough to
-look at the classes that fail: after every round of merges everything is written and judged again. A round merges each failing
-class with the neighbour that costs least. There are fewer classes after each round, so it ends, at the latest with one class.
+look at the classes that fail: after every round of merges everything is written and judged again. A round merges half of the
+failing classes, those that cost least, with their nearest neighbours: this may repair others. There are fewer classes after
+each round, so it ends, at the latest with one class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +44,7 @@ def settle_partition(
         failing = find_failing(table, partition, late, form, seed)
         if not failing.any():
             break
-        partition = repair_partition(table, merge_cheapest(table, partition, failing), required)
+        partition = repair_partition(table, merge_cheapest(table, partition, failing, -(-int(failing.sum()) // 2)), required)
     return partition
 
 
@@ -58,7 +60,7 @@ def find_failing(table: Table, partition: Partition, models: Sequence[Model], fo
     """
     written = form.write(table, partition, seed)
     persons = None if table.persons is None else {name: table.persons[written.rows_of(name)] for name in table.schema.published}
-    reading = form.read(written.columns, table.schema, persons, joints(models))
+    reading = replace(form.read(written.columns, table.schema, persons, joints(models)), raw=table.schema)
     rows = np.zeros(written.columns.rows, dtype=bool)
     for model in models:
         rows |= model.find_faults(reading)[reading.class_of]

@@ -44,13 +44,11 @@ class Example:
 
     def today(self, model: Model) -> CurrentLevel:
         """Return the level of the worst class."""
-        if "release" in model.needs and "histograms" not in model.needs and not model.budget:
+        together = model.level_together(self.classes)
+        if "release" in model.needs and "histograms" not in model.needs and together is None:
             return CurrentLevel(None, "no limit")  # it is about replaced values, and the raw table replaces none
-        level = self._share_spent(model) if model.budget else self._worst(model)[1]
+        level = self._worst(model)[1] if together is None else together
         return CurrentLevel(None, "no limit") if math.isinf(level) else CurrentLevel(level, f"{level:.4g}")
-
-    def _share_spent(self, model: Model) -> float:
-        return float(model.spend(self.classes).sum() / max(int(self.classes.persons.sum()), 1))
 
     def worst(self, model: Model) -> int:
         """Return the class that is nearest to violating a guarantee."""
@@ -65,7 +63,7 @@ class Example:
 
     def sentence(self, model: Model, today: CurrentLevel) -> str:
         """Describe how far the table is from a guarantee; of a user's own model only the level."""
-        if model.budget:
+        if model.level_together(self.classes) is not None:
             return f"Today it is {today.text}: {_size(self, model, today)[6:]}"
         if "release" in model.needs and "histograms" not in model.needs:
             return f"Today every row shows its true {model.column}."
