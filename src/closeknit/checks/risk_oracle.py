@@ -56,7 +56,7 @@ def k_map(values: list[Hashable], reference: list[Hashable], params: Mapping[str
 
 
 def delta_presence(values: list[Hashable], reference: list[Hashable], params: Mapping[str, Any]) -> Verdict:
-    """Classes without their cells reveal no one's presence; `oracle_presence` judges cells."""
+    """Classes without their cells reveal no one's presence; `count_fitting` looks at cells."""
     return Fraction(0), True
 
 
@@ -76,6 +76,22 @@ def _enough(heads: int, k: int, params: Mapping[str, Any]) -> bool:
     fewer = math.fsum(math.exp(-mean) * mean**i / math.factorial(i) for i in range(heads))
     given = 1.0 if params.get("kind") == "poisson" else 1 - math.exp(-mean)
     return heads >= k or (1 - fewer) / given <= float(params.get("alpha", 0.05))
+
+
+def count_fitting(cells: Sequence[str], people: Sequence[Sequence[Any]]) -> int:
+    """Return the number of people whom written cells fit: values, ranges, masks and `*`, one cell for each column.
+
+    >>> count_fitting(["[30, 40]", "47*"], [(30, "471"), (41, "471"), (35, "480")])
+    1
+    """
+    return sum(all(map(_fits, cells, person)) for person in people)
+
+
+def _fits(cell: str, value: Any) -> bool:
+    if cell.startswith("["):
+        low, high = cell[1:-1].split(",")
+        return float(low) <= float(value) <= float(high)
+    return cell in ("*", str(value)) or (cell.endswith("*") and str(value).startswith(cell.rstrip("*")))
 
 
 def oracle_release(name: str, sizes: Sequence[int], **params: Any) -> Verdict:

@@ -118,8 +118,12 @@ class DeltaPresence(Model):
         inside = count_people(reading, covering)
         refuse_uncovered(reading, inside)
         ratios = [Fraction(int(r), int(n)) for r, n in zip(reading.classes.persons, inside, strict=True)]
-        held = not self._find_outside(reading.classes, inside).any() and not self._shows_absence(covering)
-        return Verdict(held, float(max(ratios)), "attested", max(ratios), why=WHY)
+        outside, absent = self._find_outside(reading.classes, inside).any(), self._shows_absence(covering)
+        why = f"its classes reach from {float(min(ratios)):.4g} to {float(max(ratios)):.4g}; request wider limits"
+        if absent:
+            why = "some people fit no class, so they are known to be absent; request lo = 0"
+        held = not outside and not absent
+        return Verdict(held, float(max(ratios)), "attested", max(ratios), why=WHY if held else why)
 
     def find_faults(self, reading: Reading) -> NDArray[np.bool_]:
         """Classes outside of the limits; all of them where someone is known to be absent."""

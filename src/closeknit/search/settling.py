@@ -2,7 +2,7 @@
 
 A guarantee over some of the quasi-identifiers, about people of a population, or about all class sizes together is judged on
 written cells. Merging two classes changes their cells, and with them groups and people of other classes, so it is not enough to
-look at the classes that fail: after every round of merges everything is written and judged again. A round merges half of the
+look at the classes that fail: after every round of merges everything is written and judged again. A round merges a quarter of the
 failing classes, those that cost least, with their nearest neighbours: this may repair others. There are fewer classes after
 each round, so it ends, at the latest with one class.
 """
@@ -44,7 +44,7 @@ def settle_partition(
         failing = find_failing(table, partition, late, form, seed)
         if not failing.any():
             break
-        partition = repair_partition(table, merge_cheapest(table, partition, failing, -(-int(failing.sum()) // 2)), required)
+        partition = repair_partition(table, merge_cheapest(table, partition, failing, -(-int(failing.sum()) // 4)), required)
     return partition
 
 
