@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import closeknit as ck
+from closeknit.checks.methods import audit_agrees, every_row_once, guarantee_met
 from closeknit.checks.risk_oracle import oracle_release
+from closeknit.checks.tables import random_tables
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
 from closeknit.core.measurement import Measurement
 from closeknit.models.k_map import estimate_rows
+from conftest import SOAK, SOAK_SEED
 
 H12 = np.array([1, 1, 2, 3, 5])  # class sizes
 SEED = 2**80
@@ -107,3 +111,45 @@ def test_a_table_too_small_for_the_average_is_refused():
     with pytest.raises(ck.Unsatisfiable, match="average risk"):
         ck.anonymize(rows, schema, [ck.AverageRisk(0.3)])
     assert ck.anonymize(rows, schema, [ck.AverageRisk("1/3")]).certificate.guarantees[0].exact == "1/3"
+
+
+@pytest.mark.parametrize("model", [ck.AverageRisk(0.1), ck.RecordsAtRisk(0.1, 0.1)])
+def test_knit_spends_the_budget_where_it_saves_most(model):
+    """The whole meets it, small classes next to large ones; it loses less than k-anonymity with the same limit."""
+    table, schema = ck.datasets.hospital(400), ck.datasets.hospital_schema()
+    whole, alone = (ck.anonymize(table, schema, [requested], ck.Knit(), seed=SEED) for requested in (model, ck.KAnonymity(10)))
+    sizes = np.bincount(whole.partition).tolist()
+    assert oracle_release(model.name, sizes, **{name: getattr(model, name) for name in model.__dataclass_fields__})[1]
+    assert min(sizes) < 10 and whole.loss < alone.loss
+    assert ck.audit(whole.columns, certificate=whole.certificate).ok
+
+
+@pytest.mark.grows
+def test_knit_keeps_other_guarantees_next_to_a_budget():
+    rng = np.random.default_rng(SOAK_SEED if SOAK else 2)
+    for case in random_tables(80 if SOAK else 3, seed=SOAK_SEED if SOAK else 4):
+        whole = case.schema.encode(case.columns).one_class()
+        budget = [ck.AverageRisk(round(float(rng.uniform(0.15, 0.6)), 2)), ck.RecordsAtRisk(0.3, 0.2)][int(rng.integers(2))]
+        models = tuple(model for model in (*case.models, budget) if model.holds(whole).all())
+        tried = replace(case, models=models or (ck.KAnonymity(1),))
+        for check in (guarantee_met, audit_agrees, every_row_once):
+            check(ck.Knit(), tried)
+
+
+def test_frontier_varies_a_budget():
+    table, schema = ck.datasets.hospital(80), ck.datasets.hospital_schema()
+    found = ck.frontier(
+        table, schema, [ck.AverageRisk(0.2)], methods=["mondrian"], vary={"r": [0.1, 0.2, 0.4]}, seed=SEED, jobs=1
+    )
+    assert [point.requested for point in found.points] == [0.1, 0.2, 0.4]
+    assert all(point.level <= point.requested for point in found.points)
+
+
+def test_streams_meet_a_budget_class_by_class():
+    schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"ill": ck.flat()})
+    stream = ck.Castle(schema, models=[ck.AverageRisk(0.25)], delta=12, seed=SEED)
+    rng = np.random.default_rng(5)
+    rows = [row for age in rng.integers(0, 100, 60).tolist() for row in stream.push({"age": age, "ill": "flu"})]
+    rows += stream.flush()
+    (guarantee,) = stream.certificate.guarantees
+    assert len(rows) > 40 and guarantee.met and guarantee.measured <= 0.25

@@ -35,6 +35,7 @@ from closeknit.api.suggestion import suggest as guess
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.geometry import scales
 from closeknit.core.look_alikes import with_folded
 from closeknit.core.method import Method, Progress, can_plan, deals_by_rank, ignore_progress, list_guarantees
 from closeknit.core.model import Model, joints
@@ -49,6 +50,7 @@ from closeknit.io.source import Source
 from closeknit.io.sources import source_of
 from closeknit.models import KAnonymity
 from closeknit.release import LocalRelease, Origin, Release
+from closeknit.search.budget_cuts import spend_budgets
 from closeknit.search.persons import must_keep_together, run_by_person
 from closeknit.search.repair import repair_partition
 from closeknit.search.settling import settle_partition
@@ -194,13 +196,18 @@ def release_table(
 
 
 def _list_visible(models: Sequence[Model], method: Method) -> list[list[Model]]:
-    """The guarantees that the method sees: those about classes; and, as a second attempt, with stricter ones instead of those
-    that are settled on the written cells. `anonymize` keeps the attempt with less loss.
+    """The guarantees that the method sees: those about classes; and, as a second attempt, with stricter ones about single
+    classes instead of those that are settled on written cells, or that the method treats as a budget. The attempt with less
+    loss is published.
     """
     seen = [model for model in models if model.by_class or (method.sees_all and model.over is not None)]
-    stricter = [model.stricter for model in models if model not in seen and model.stricter is not None]
-    first, *more = [seen or [KAnonymity(1)], *([[*seen, *stricter]] if stricter else [])]
-    return [visible for visible in (first, *more) if can_plan(method, visible)] or [first]
+    spent = [model for model in seen if model.budget] if method.spends else []
+    replaced = [model for model in models if model not in seen or model in spent]
+    stricter = [model.stricter for model in replaced if model.stricter is not None]
+    attempts = [seen or [KAnonymity(1)]]
+    if stricter:
+        attempts.append([*(model for model in seen if model not in spent), *stricter])
+    return [visible for visible in attempts if can_plan(method, visible)] or attempts[:1]
 
 
 def _release_once(
@@ -307,7 +314,12 @@ def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, p
     if outcome.settled:
         return outcome
     classwise = [model for model in models if model.by_class]
-    return replace(outcome, partition=repair_partition(table, outcome.partition, classwise))
+    partition = repair_partition(table, outcome.partition, classwise)
+    budgets = [model for model in classwise if model.budget]
+    if budgets and outcome.form is None and table.persons is None and not method.spends:
+        others = [model for model in classwise if not model.budget]
+        partition = spend_budgets(table, partition, others, budgets, scales(table))
+    return replace(outcome, partition=partition)
 
 
 def _best(

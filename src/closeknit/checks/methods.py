@@ -20,6 +20,7 @@ from closeknit.api.recipe import build_from_form
 from closeknit.checks.failures import require, require_refusal
 from closeknit.checks.naive_cells import covers, ground, raw_text, rows_of, tree
 from closeknit.checks.oracle import DEFINITIONS, oracle_holds, oracle_keeps, oracle_vacuous
+from closeknit.checks.risk_oracle import oracle_release
 from closeknit.checks.tables import Case, weighs_buckets
 from closeknit.checks.views import View, view
 from closeknit.core.columns import Column, Columns
@@ -82,11 +83,22 @@ def guarantee_met(method: Any, case: Case) -> None:
         if weighs_buckets(model) and heads is None:
             _whole_release_meets(model, shown, origins)
             continue
+        if model.budget:
+            _classes_together_meet(model, shown, heads, origins[case.schema.published[0]])
+            continue
         name = parts(model.column)[0] if model.column else case.schema.published[0]
         persons = None if heads is None else [heads[row] for row in origins[name]]
         for group, rows in _list_groups(model, shown, release.columns, list(case.schema.quasi)):
             of_rows = None if persons is None else [persons[row] for row in rows]
             require(judge_class(model, release.columns, rows, of_rows, case), f"class {group} does not meet {model}")
+
+
+def _classes_together_meet(model: Any, shown: View, heads: list[Any] | None, origin: list[int]) -> None:
+    """The sizes of all classes together stay within the budget."""
+    classes = shown.classes_of(None).values()
+    sizes = [len(rows) if heads is None else len({heads[origin[row]] for row in rows}) for rows in classes]
+    level, met = oracle_release(model.name, sizes, **spec(model))
+    require(met, f"{model} is not met: classes of {sorted(sizes)} rows reach {level}")
 
 
 def _list_groups(model: Any, shown: View, columns: Columns, quasi: list[str]) -> list[tuple[Any, list[int]]]:

@@ -54,6 +54,7 @@ class Method(ABC):
     keeps_persons: ClassVar[bool] = False  # whether it sees all rows of a person and keeps them together itself
     needs_bound: ClassVar[str] = ""  # what some guarantee must bound (`Model.bounds`) for it to plan; empty: nothing
     scale: ClassVar[str] = "shard"  # on Spark: by "shard", by "count", or by a "plan", which is by shards unless `by_rank`
+    spends: ClassVar[bool] = False  # whether it cuts classes until all of them together use up a budget (`Model.budget`)
     sees_all: ClassVar[bool] = False  # whether it judges guarantees over some columns itself, of whole levels
     blind: ClassVar[bool] = False  # classes depend on quasi-identifiers and attributes of the guarantees alone; checked
     usual_form: ClassVar[str] = "generalized"  # the form of its outcome where none is requested

@@ -157,7 +157,7 @@ class Model:
 
     @property
     def stricter(self) -> Model | None:
-        """A guarantee about classes that implies this one, where it is not `by_class`; None where there is none."""
+        """A guarantee about single classes that implies this one; None where there is none, or it is one itself."""
         return None if self.over is None else replace(cast(Any, self), over=None)
 
     @property

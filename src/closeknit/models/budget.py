@@ -16,6 +16,7 @@ from closeknit.core.classes import Classes
 from closeknit.core.exact import at_most, fraction
 from closeknit.core.model import Model, Verdict
 from closeknit.core.reading import Reading
+from closeknit.models.k_anonymity import KAnonymity
 
 
 class BudgetModel(Model):
@@ -27,6 +28,11 @@ class BudgetModel(Model):
     bounds = "size"
     forms = frozenset({"generalized", "perturbed"})
     column = None
+
+    @property
+    def stricter(self) -> Model:
+        """So many persons in every class that each stays within its own share."""
+        return KAnonymity(self.least_size)
 
     @property
     def limit(self) -> Fraction:

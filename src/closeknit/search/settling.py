@@ -2,8 +2,8 @@
 
 A guarantee over some of the quasi-identifiers, about people of a population, or about all class sizes together is judged on
 written cells. Merging two classes changes their cells, and with them groups and people of other classes, so it is not enough to
-look at the classes that fail: after every round of merges everything is written and judged again. A round merges a quarter of the
-failing classes, those that cost least, with their nearest neighbours: this may repair others. There are fewer classes after
+look at the classes that fail: after every round of merges everything is written and judged again. A round merges a quarter of
+the failing classes, those that cost least, with their nearest neighbours: this may repair others. There are fewer classes after
 each round, so it ends, at the latest with one class.
 """
 
