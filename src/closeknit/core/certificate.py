@@ -69,7 +69,8 @@ class Document(Summarized, Record):
         except ValidationError as error:
             raise BadInput(explain_error(error, cls.what).what, file=file, right=cls.where) from None
         refuse_files(getattr(read, "columns", None), "a certificate has its hierarchies written out", file)
-        refuse_populations([found.model for found in getattr(read, "guarantees", ())], PEOPLE, file)
+        stated = [found for found in getattr(read, "guarantees", ()) if isinstance(found, Guarantee)]
+        refuse_populations([found.model for found in stated], PEOPLE, file)
         return read
 
 

@@ -282,7 +282,9 @@ def _judge_model(reading: Reading, model: Model, private: PrivateContext | None,
     else:
         why = None if verdict.held else verdict.why
         guarantee = Guarantee(**stated, met=verdict.held, status="recomputable", why=why, **worst)
-    adds = {"parts": verdict.parts, "limit": str(getattr(model, model.limit_field)), "own": own} if verdict.parts else {}
+    adds: dict[str, Any] = (
+        {"parts": verdict.parts, "limit": str(getattr(model, model.limit_field)), "own": own} if verdict.parts else {}
+    )
     return Judged(guarantee=guarantee, higher_is_safer=model.higher_is_safer, level=level, view=view, place=place, **adds)
 
 

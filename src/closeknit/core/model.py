@@ -18,7 +18,7 @@ from closeknit.core.errors import BadInput
 from closeknit.core.exact import fraction
 from closeknit.core.params import refuse_uncalled
 from closeknit.core.share_limits import Limits
-from closeknit.core.subsets import render_over
+from closeknit.core.subsets import Over, render_over
 
 if TYPE_CHECKING:
     from closeknit.core.reading import Reading
@@ -84,7 +84,7 @@ class Model:
             (counted where there are any), "release" (judged by `judge_release`), "population" (a list of people)."""
 
         @property
-        def over(self) -> str | tuple[str, ...] | None:
+        def over(self) -> Over:
             """The quasi-identifiers that it is about (`core.subsets`); None: all of them."""
 
         @property

@@ -18,7 +18,7 @@ from closeknit.core.perturbation import Law
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.core.slices import Slices
-from closeknit.core.subsets import list_subsets
+from closeknit.core.subsets import Over, list_subsets
 from closeknit.core.tree import STAR, Int32
 
 Persons = Mapping[str, NDArray[np.int64]]  # per column, the person of each written cell: private
@@ -114,7 +114,7 @@ class Reading:
         )
         return replace(self, class_of=group_of, classes=self.count(group_of, count), named_by=tuple(names))
 
-    def list_views(self, over: str | tuple[str, ...] | None, secret: Secret | None) -> list[Reading]:
+    def list_views(self, over: Over, secret: Secret | None) -> list[Reading]:
         """What a guarantee is judged on: the classes, or the groups over each set of columns; each as written and, where
         values of the attribute look alike, folded.
         """
@@ -143,7 +143,7 @@ class Reading:
         """The first row of a class."""
         return int(np.argmax(self.class_of == index))
 
-    def find_rows(self, cells: Mapping[str, str], over: str | tuple[str, ...] | None = None) -> NDArray[np.bool_]:
+    def find_rows(self, cells: Mapping[str, str], over: Over = None) -> NDArray[np.bool_]:
         """The rows of the class, or of the group over some columns, that these cells identify; none where they are of other
         columns.
         """

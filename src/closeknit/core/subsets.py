@@ -6,13 +6,13 @@ itself: `[30, 39]` and `[30, 34]` are different cells. A group is a union of equ
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 from math import comb
 
 from closeknit.core.errors import BadInput, suggest_name
 
-Over = str | Iterable[str] | None
+Over = str | Sequence[str] | None
 SIZES = {"pairs": 2, "triples": 3}
 MOST_SUBSETS = 2_000
 
@@ -36,7 +36,7 @@ def check_over(over: Over) -> str | tuple[str, ...] | None:
     return names
 
 
-def list_subsets(over: str | tuple[str, ...], quasi: Collection[str]) -> list[tuple[str, ...]]:
+def list_subsets(over: str | Sequence[str], quasi: Collection[str]) -> list[tuple[str, ...]]:
     """The sets of columns that a request means.
 
     Args:
@@ -58,10 +58,10 @@ def list_subsets(over: str | tuple[str, ...], quasi: Collection[str]) -> list[tu
         if name not in quasi:
             right = suggest_name(name, quasi)
             raise BadInput("is named in over, but is not a quasi-identifier", column=name, right=right)
-    return [over]
+    return [tuple(over)]
 
 
-def render_over(over: str | tuple[str, ...] | None) -> str:
+def render_over(over: Over) -> str:
     """The columns in a text: "age, sex and zip", "any two quasi-identifiers"; empty where all are meant.
 
     >>> render_over(("age", "sex", "zip")), render_over("pairs"), render_over(None)

@@ -55,7 +55,7 @@ class DeltaPresence(Model):
     """
 
     name = "delta_presence"
-    parameter = Parameter("hi", (0.05, 0.1, 0.2, 0.33, 0.5, 0.75), least=0.001, most=1, rank=64)
+    parameter = Parameter("hi", (0.05, 0.1, 0.2, 0.33, 0.5, 0.75), least=0.001, most=0.99, rank=64)
     needs = frozenset({"release", "sizes", "persons", "population"})
     needs_file = True
     forms = frozenset({"generalized"})

@@ -79,11 +79,11 @@ class PopulationUniqueness(Model):
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
         """1 for a single person, who alone may be unique in the population, else 0."""
-        return (classes.persons == 1).astype(np.float64)
+        return np.where(classes.persons == 1, 1.0, 0.0)
 
     def holds(self, classes: Classes) -> NDArray[np.bool_]:
         """Whether a class has several persons."""
-        return classes.persons != 1
+        return np.not_equal(classes.persons, 1)
 
     def exact_level(self, classes: Classes, index: int) -> Fraction | None:
         """1 for a single person."""
