@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.api.distributed import anonymize_on_spark, wants_spark
+from closeknit.api.distributed import ON_SPARK, anonymize_on_spark, wants_spark
 from closeknit.api.publishing import choose_form, publish_table
 from closeknit.api.recipe import (
     FormSpec,
@@ -38,7 +38,7 @@ from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.geometry import scales
 from closeknit.core.look_alikes import with_folded
 from closeknit.core.method import Method, Progress, can_plan, deals_by_rank, ignore_progress, list_guarantees
-from closeknit.core.model import Model, joints
+from closeknit.core.model import Model, joints, refuse_whole
 from closeknit.core.params import choice, number, whole
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Form, Outcome, Partition, Table
@@ -147,6 +147,7 @@ def _on_spark(
     escape_formulas: bool,
     options: dict[str, Any],
 ) -> Release:
+    refuse_whole(models, ON_SPARK)
     if escape_formulas:
         raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
     described = _data_form(data, True, options["csv"].form(options["csv"]) if options["csv"] else {})

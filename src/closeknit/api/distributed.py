@@ -79,7 +79,6 @@ def anonymize_on_spark(
     share = number("suppress", suppress, least=0, most=1)
     refuse_unscaled(method, schema, form, share > 0)
     check_roles(schema, models, method)
-    refuse_whole(models, ON_SPARK)
     progress("reading", 0.0)
     frame = read_frame(session(master), data, csv)
     schema.list_needed(frame.columns)

@@ -145,12 +145,12 @@ class KMap(Model):
         if self.fraction is None:
             return (
                 f"At least {self.k} people of the population look like every row: an adversary who does not know who is in the "
-                "table cannot tell whose row it is."
+                "table does not learn whose row it is."
             )
         error = f"{float(100 * fraction('alpha', self.alpha)):.3g} %"
         return (
             f"Every {class_word} is so large that it would be unlikely (at most {error}) if only {self.k} people of the "
-            "population looked like its rows: an adversary who does not know who is in the table cannot tell whose row it is."
+            "population looked like its rows: who does not know who is in the table does not learn whose row it is."
         )
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:

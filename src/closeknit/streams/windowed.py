@@ -105,7 +105,8 @@ class Windowed(Stream):
         self.extra_models = _long_runs(requested, long_run)
         # the long run may have look-alike values that are not in the window
         folded = (LongRun(FoldedModel(long_run.model)) for long_run in self.extra_models)
-        self.judges: tuple[Model, ...] = (*requested, *self.extra_models, *folded)
+        alone = [model.stricter or model if model.budget else model for model in requested]  # later classes are not known yet
+        self.judges: tuple[Model, ...] = (*alone, *self.extra_models, *folded)
         self.scope = Scope(
             f", to its window of {self.omega:,} rows",
             f", in windows of {self.omega:,} rows that move on by {self.advance:,}, or fewer at the end; a window that is"
