@@ -66,12 +66,17 @@ if TYPE_CHECKING:
         StackAndDeal,
     )
     from closeknit.models import (
+        AverageRisk,
         BetaLikeness,
         DeltaDisclosure,
+        DeltaPresence,
         DiverseSlicing,
         KAnonymity,
+        KMap,
         LDiversity,
+        PopulationUniqueness,
         PosteriorBound,
+        RecordsAtRisk,
         TCloseness,
         Transparency,
     )
@@ -97,8 +102,8 @@ _NAMES = {
     "closeknit.io.sources": "open_source",
     "closeknit.methods": "Anatomy Burel FcmDraw Fragmentation Incognito Knit Microaggregation Mondrian PcaDraw Sabre "
     "Slicing SoftStop StackAndDeal",
-    "closeknit.models": "BetaLikeness DeltaDisclosure DiverseSlicing KAnonymity LDiversity PosteriorBound TCloseness "
-    "Transparency",
+    "closeknit.models": "AverageRisk BetaLikeness DeltaDisclosure DeltaPresence DiverseSlicing KAnonymity KMap LDiversity "
+    "PopulationUniqueness PosteriorBound RecordsAtRisk TCloseness Transparency",
     "closeknit.release": "Release",
     "closeknit.risks.sample_weights": "individual_risk",
     "closeknit.streams": "BurelWindow Castle KnnStream SabreWindow Windowed",
@@ -108,6 +113,7 @@ _PACKAGES = ("attacks", "datasets", "metrics")
 
 __all__ = [
     "Anatomy",
+    "AverageRisk",
     "BadInput",
     "BetaLikeness",
     "Burel",
@@ -116,19 +122,23 @@ __all__ = [
     "Certificate",
     "CloseknitError",
     "DeltaDisclosure",
+    "DeltaPresence",
     "DiverseSlicing",
     "FcmDraw",
     "Fragmentation",
     "Hierarchy",
     "Incognito",
     "KAnonymity",
+    "KMap",
     "Knit",
     "KnnStream",
     "LDiversity",
     "Microaggregation",
     "Mondrian",
     "PcaDraw",
+    "PopulationUniqueness",
     "PosteriorBound",
+    "RecordsAtRisk",
     "Release",
     "Sabre",
     "SabreWindow",

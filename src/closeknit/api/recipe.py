@@ -65,7 +65,7 @@ class Recipe:
         file: The name of the recipe in messages.
     >>> recipe = Recipe.of({"data": "a.csv", "schema": {"quasi": {"age": "numeric"}}, "models": [{"k_anonymity": {"k": 5}}]})
     >>> recipe.models, recipe.method
-    ([KAnonymity(k=5)], Knit(proposals=None, seconds=None))
+    ([KAnonymity(k=5, over=None)], Knit(proposals=None, seconds=None))
     """
 
     def __init__(self, keys: RecipeKeys, base: Path | None, file: object) -> None:
@@ -77,7 +77,7 @@ class Recipe:
         else:
             self.csv = None
         self.schema = Schema.from_forms(keys.columns, base)
-        self.models = models_from(keys.models)
+        self.models = [model.relative_to(base or Path()) for model in models_from(keys.models)]
         self.stream = None if keys.stream is None else StreamRequest.of(keys.stream)
         self._method = usual_method(form_of(keys.form)) if keys.method is None else method_of(keys.method)
         if self.stream is not None and "method" in keys.model_fields_set:
@@ -199,7 +199,7 @@ def models_from(requested: object) -> list[Model]:
     """Return models from instances, or from the forms of a recipe: `[{k_anonymity: {k: 6}}, ...]`.
 
     >>> models_from([{"t_closeness": {"column": "salary", "t": 0.2}}])
-    [TCloseness(column='salary', t=0.2, distance=None)]
+    [TCloseness(column='salary', t=0.2, distance=None, over=None)]
     """
     if not isinstance(requested, list | tuple):
         return list_models(requested)
@@ -251,7 +251,7 @@ def recipe_forms(
     return {
         "data": data,
         "schema": schema.forms(),
-        "models": [model_form(model) for model in models],
+        "models": [model_form(model.relative_to(Path())) for model in models],
         "method": model_form(method),
         "form": model_form(form),
         "suppress": suppress,

@@ -18,6 +18,8 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
+from closeknit.checks.risk_oracle import average_risk, delta_presence, k_map, population_uniqueness, records_at_risk
+
 Value = Hashable
 Level = Fraction | Decimal | float
 Shares = dict[Value, Fraction]
@@ -373,4 +375,9 @@ DEFINITIONS: dict[str, Callable[[list[Value], list[Value], Mapping[str, Any]], V
     "diverse_slicing": _diverse_slicing,
     "posterior_bound": _posterior_bound,
     "transparency": _transparency,
+    "k_map": k_map,
+    "average_risk": average_risk,
+    "records_at_risk": records_at_risk,
+    "delta_presence": delta_presence,
+    "population_uniqueness": population_uniqueness,
 }

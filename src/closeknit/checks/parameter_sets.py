@@ -98,7 +98,7 @@ STREAMS: dict[str, list[Params]] = {
 
 # Parameters, and the kind of the column `secret` that they are meant for (None: the guarantee is about rows alone).
 MODELS: dict[str, list[tuple[Params, Any]]] = {
-    "k_anonymity": [({"k": 3}, None)],
+    "k_anonymity": [({"k": 3}, None), ({"k": 3, "over": "pairs"}, None)],
     "l_diversity": [
         ({"column": "secret", "l": 2}, flat()),
         ({"column": "secret", "l": 2, "kind": "entropy"}, flat()),
@@ -126,6 +126,11 @@ MODELS: dict[str, list[tuple[Params, Any]]] = {
     "diverse_slicing": [({"column": "secret", "l": 1.5}, flat()), ({"column": "secret", "l": 2, "weight": "size"}, flat())],
     "posterior_bound": [({"column": "secret", "gamma": 3}, Hierarchy.from_nested(DISEASE))],
     "transparency": [({"eps": 1}, None)],
+    "k_map": [({"k": 5, "fraction": 0.1}, None), ({"k": 5, "fraction": "1/4", "alpha": 0.1, "kind": "poisson"}, None)],
+    "delta_presence": [({"lo": 0, "hi": 0.5, "population": 90}, None)],
+    "population_uniqueness": [({"r": 0.1, "N": 900}, None)],
+    "average_risk": [({"r": 0.2}, None), ({"r": "1/7"}, None)],
+    "records_at_risk": [({"t": 0.2, "share": 0.1}, None), ({"t": 0.09, "share": 0}, None)],
 }
 
 # Wrong parameters, with right ones; the message has to name the first.
@@ -226,6 +231,26 @@ REFUSED: dict[str, list[Params]] = {
     "diverse_slicing": [{"l": 0.5, "column": "secret"}, {"weight": "other", "column": "secret", "l": 2}],
     "transparency": [{"eps": 0}, {"eps": "much"}, {"eps": 11}],
     "posterior_bound": [{"gamma": 0.5, "column": "secret"}, {"gamma": "inf", "column": "secret"}],
+    "k_map": [
+        {"k": 1, "fraction": 0.1},
+        {"k": 5},
+        {"population": 0, "k": 5},
+        {"fraction": 0.1, "k": 5, "population": 90},
+        {"fraction": 0, "k": 5},
+        {"fraction": 1.5, "k": 5},
+        {"alpha": 0, "k": 5, "fraction": 0.1},
+        {"kind": "normal", "k": 5, "fraction": 0.1},
+        {"k": 5, "fraction": 0.01, "kind": "poisson"},
+    ],
+    "delta_presence": [
+        {"lo": 0, "hi": 1, "population": 90},
+        {"lo": 0.6, "hi": 0.5, "population": 90},
+        {"hi": 0, "lo": 0, "population": 90},
+        {"population": 0, "lo": 0, "hi": 0.5},
+    ],
+    "population_uniqueness": [{"r": 1, "N": 90}, {"r": -0.1, "N": 90}, {"N": 0, "r": 0.1}, {"N": 1.5, "r": 0.1}],
+    "average_risk": [{"r": 0}, {"r": 1}, {"r": "high"}],
+    "records_at_risk": [{"t": 1, "share": 0.1}, {"share": 1, "t": 0.1}, {"t": 0, "share": 0.1}, {"share": -0.1, "t": 0.1}],
     "delta_disclosure": [{"delta": 0, "column": "secret"}, {"delta": "x", "column": "secret"}],
 }
 

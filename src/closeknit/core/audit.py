@@ -25,6 +25,7 @@ from closeknit.core.reading import Reading
 from closeknit.core.record import Record
 from closeknit.core.schema import Schema
 from closeknit.core.strict_json import json_text
+from closeknit.core.subsets import Over, check_over
 from closeknit.core.tree import STAR
 from closeknit.core.vacuity import render_share, vacuous_note
 
@@ -158,7 +159,7 @@ class Recomputation:
 
     certificate: Certificate  # as recomputed from the written cells
     references: Mapping[Secret, tuple[Domain, NDArray[np.int64]]]  # of every guaranteed attribute its leaves and their rows
-    rows_of: Callable[[Secret | None, WorstClass], int]  # how many rows have the cells of a class
+    rows_of: Callable[[Secret | None, WorstClass, Over], int]  # how many rows have the cells of a class, or of a group
 
     @classmethod
     def of(cls, reading: Reading, models: Sequence[Model], joint: Model | None, suppressed: int) -> Recomputation:
@@ -174,7 +175,7 @@ class Recomputation:
         return cls(
             measured.certify(reading.schema, {}),
             references_of(reading, models),
-            lambda secret, worst: int(reading.of(secret).find_rows(worst.cells).sum()),
+            lambda secret, worst, over: int(reading.of(secret).find_rows(worst.cells, check_over(over)).sum()),
         )
 
 
@@ -196,7 +197,7 @@ def differences(seen: Recomputation, claimed: Certificate, attested: Collection[
                 yield from _vacuity_differences(now, then, claimed.notes)
         if then.worst is None:
             yield f"{then.text}: its certificate names no worst class"
-        elif seen.rows_of(then.column, then.worst) != then.worst.rows:
+        elif seen.rows_of(then.column, then.worst, _over_of(then)) != then.worst.rows:
             yield f"{then.text}: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
     yield from _estimate_differences(seen.certificate.estimates, claimed)
     if "classes" not in attested:
@@ -204,6 +205,11 @@ def differences(seen: Recomputation, claimed: Certificate, attested: Collection[
         yield from _number_differences("classes", seen.certificate.classes.model_dump(), claimed.classes.model_dump())
     if "loss" not in attested:
         yield from _number_differences("loss", _flat(seen.certificate.loss), _flat(claimed.loss))
+
+
+def _over_of(guarantee: Guarantee) -> Over:
+    """The columns that a guarantee is about, as its form states them."""
+    return next((params.get("over") for params in guarantee.model.values()), None)
 
 
 def find_finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
@@ -248,7 +254,7 @@ def _joint_differences(seen: Recomputation, then: Joint | None) -> Iterator[str]
     if now is None or not same or not _equal(now.measured, then.measured) or not _equal(now.least, then.least):
         found = "nothing" if now is None else f"{now.line()} (exactly {now.exact})"
         yield f"joint distance: recomputed {found}; its certificate states {then.line()} (exactly {then.exact})"
-    if now is None or seen.rows_of(now.columns, then.worst) != then.worst.rows:
+    if now is None or seen.rows_of(now.columns, then.worst, None) != then.worst.rows:
         yield f"joint distance: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
 
 

@@ -57,6 +57,8 @@ class Method(ABC):
     scale: ClassVar[str] = "shard"
     # whether its own guarantees are about the first run on a table only: trials use a copy with shuffled sensitive rows
     runs_once: ClassVar[bool] = False
+    spends: ClassVar[bool] = False  # whether it cuts classes until all of them together use up a budget (`Model.budget`)
+    sees_all: ClassVar[bool] = False  # whether it judges guarantees over some columns itself, of whole levels
     blind: ClassVar[bool] = False  # classes depend on quasi-identifiers and attributes of the guarantees alone; checked
     usual_form: ClassVar[str] = "generalized"  # the form of its outcome where none is requested
     if TYPE_CHECKING:  # a class attribute or a property, as the method chooses

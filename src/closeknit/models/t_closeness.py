@@ -31,6 +31,7 @@ from closeknit.core.exact import Number, at_most, fraction
 from closeknit.core.model import Model, Parameter
 from closeknit.core.params import choice, number
 from closeknit.core.share_limits import Distance, Limits
+from closeknit.core.subsets import Over, check_over
 from closeknit.core.tree import Tree
 from closeknit.kernels.counting.emd import hierarchical_numerators, ordinal_numerators
 
@@ -47,6 +48,8 @@ class TCloseness(Model):
         column: The sensitive attribute, or several that count as one.
         t: The limit, between 0 and 1.
         distance: The ground distance: "ordered", "hierarchical" or "equal"; None follows the kind of the column.
+        over: Quasi-identifiers in which rows with equal written cells count as one group: names, "pairs" or "triples"; default:
+            all of them.
 
     >>> from closeknit.core.kinds import numeric
     >>> domain, codes = numeric().bind(np.array([30, 40, 50, 60]))
@@ -70,8 +73,10 @@ class TCloseness(Model):
     column: Secret
     t: Number
     distance: str | None = None
+    over: Over = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "over", check_over(self.over))
         object.__setattr__(self, "column", secret_of(self.column))  # a recipe has a list where a tuple is meant
         number("t", self.t, least=0, most=1)
         if self.distance is not None:
@@ -93,7 +98,7 @@ class TCloseness(Model):
             ground = f"{self.distance} distance" if self.distance else "distance by the kind of the column"
         else:
             ground = f"{self.distance or default_distance(domain)} distance"
-        return f"t-closeness of {render_secret(self.column)}, t = {self.t}, {ground}"
+        return f"t-closeness of {render_secret(self.column)}, t = {self.t}, {ground}{self.over_text}"
 
     def explain(self, class_word: str, persons: bool) -> str:
         """A sentence for laymen."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,9 @@ def _levels(texts: TextRelease, origin: Origin) -> tuple[AttestedLevel, ...]:
     for model, guarantee in zip(origin.models, texts.certificate.guarantees, strict=False):
         stated: dict[str, Any] = {"text": guarantee.text, "requested": guarantee.requested}
         if guarantee.status == "attested" and "release" in model.needs:
-            found.append(AttestedLevel(**stated, measured=model.judge_release(reading_of(texts), None).level))
+            found.append(
+                AttestedLevel(**stated, measured=model.judge_release(replace(reading_of(texts), raw=origin.schema), None).level)
+            )
         elif guarantee.status == "attested" and "persons" in model.needs and classes is not None and len(classes):
             worse = (np.minimum if model.higher_is_safer else np.maximum).reduce
             levels = worse([model.levels(view) for view in classes.views(model.column)])
