@@ -27,8 +27,10 @@ if TYPE_CHECKING:
         compare,
         flush_on_spark,
         frontier,
+        new_keys,
         replay,
         run,
+        sign,
         stream_on_spark,
         suggest,
     )
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
     from closeknit.streams import BurelWindow, Castle, KnnStream, SabreWindow, Windowed
 
 _NAMES = {
-    "closeknit.api": "anonymize attack audit choose_k compare frontier replay run suggest "
+    "closeknit.api": "anonymize attack audit choose_k compare frontier new_keys replay run sign suggest "
     "certificate_on_spark flush_on_spark stream_on_spark",
     "closeknit.core.certificate": "Certificate",
     "closeknit.core.dates": "date",
@@ -132,12 +134,14 @@ __all__ = [
     "generalized",
     "metrics",
     "multiset",
+    "new_keys",
     "numeric",
     "permuted",
     "perturbed",
     "prefix",
     "replay",
     "run",
+    "sign",
     "sliced",
     "stream_on_spark",
     "suggest",

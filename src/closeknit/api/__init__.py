@@ -7,6 +7,7 @@ from closeknit.api.auditing import audit
 from closeknit.api.choosing_k import choose_k
 from closeknit.api.comparing import compare, compare_recipe, save_comparison
 from closeknit.api.replaying import replay
+from closeknit.api.signing import new_keys, sign
 from closeknit.api.streaming import certificate_on_spark, flush_on_spark, stream_on_spark
 from closeknit.api.tradeoff import frontier, frontier_recipe, save_frontier
 
@@ -22,10 +23,12 @@ __all__ = [
     "flush_on_spark",
     "frontier",
     "frontier_recipe",
+    "new_keys",
     "replay",
     "run",
     "save_comparison",
     "save_frontier",
+    "sign",
     "stream_on_spark",
     "suggest",
 ]

@@ -22,6 +22,7 @@ from closeknit.api.release_faults import (
     find_part_faults,
 )
 from closeknit.api.request_checks import check_models
+from closeknit.api.signature_checks import check_signatures
 from closeknit.core.audit import Audit, CheckedGuarantee, Recomputation, differences, find_finer_secrets
 from closeknit.core.certificate import Certificate, Guarantee
 from closeknit.core.certifying import list_unprotected
@@ -53,6 +54,7 @@ def audit(
     csv: CsvFormat | None = None,
     engine: str | None = None,
     master: str | None = None,
+    key: str | PathLike[str] | None = None,
 ) -> Audit:
     """Recompute every guarantee of any release, from its cells alone.
 
@@ -70,6 +72,7 @@ def audit(
         csv: how a CSV file is written, where closeknit did not write it.
         engine: "spark" leaves the rows on Spark; so does a Spark frame.
         master: the address of a Spark cluster.
+        key: the public key of the signer; a signature next to the certificate must then be valid.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(200), ck.datasets.hospital_schema(), [ck.KAnonymity(4)])
@@ -106,6 +109,8 @@ def audit(
     if claimed:
         found = _find_in_files(data, parts, claimed, certificate, in_folder)
         findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed), *found]
+    signatures, unsigned = check_signatures(certificate, content, key)
+    findings += unsigned
     canonical = claimed is not None and claimed.format == FORMAT  # earlier formats had other orders of rows and other notes
     faults += find_note_faults(claimed, columns, shape, formulas) if claimed and canonical else []
     unchecked += [] if canonical else [f"the form is not canonical: {fault}" for fault in faults]
@@ -117,6 +122,7 @@ def audit(
         joint=seen.certificate.joint,
         notes=tuple(_remarks(seen, schema, models) + formulas + unchecked),
         loss=seen.certificate.loss,
+        signatures=tuple(signatures),
     )
 
 

@@ -34,6 +34,7 @@ from closeknit.cli.options import (
 )
 from closeknit.cli.report import report
 from closeknit.cli.serve import serve, ui
+from closeknit.cli.sign import keys, sign
 from closeknit.cli.stream import stream
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def closeknit(
     closeknit compare recipe.yaml                    find the method with the least loss under these guarantees
     closeknit frontier recipe.yaml                   see what a stricter or looser guarantee would cost
     closeknit stream recipe.yaml < in > out          anonymize a stream of rows
+    closeknit sign out/ --key key                    sign a release; recipients verify it with audit --key key.pub
     closeknit ui                                     do all this in the browser
     closeknit serve --token-file tokens ...          serve the same pages and a REST service to a team
 
@@ -279,6 +281,7 @@ def audit(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Anyone's release: CSV, Parquet, or a public folder.")],
     certificate: Annotated[Path | None, typer.Option(help="Its certificate; default: the certificate.json next to it.")] = None,
     recipe: Annotated[Path | None, typer.Option(help="Check the schema and guarantees of this recipe instead.")] = None,
+    key: Annotated[Path | None, typer.Option(help="The signer's public key: verify the signature.", metavar="FILE")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -295,12 +298,13 @@ def audit(
     \b
     closeknit audit out/
     closeknit audit out/release.csv
+    closeknit audit out/ --key key.pub
     closeknit audit received.csv --certificate mailed/certificate.json
     closeknit audit made_elsewhere.csv --recipe recipe.yaml --json
     closeknit audit out/release.parquet --engine spark
     """
-    if certificate is not None and recipe is not None:
-        raise typer.BadParameter("give --certificate or --recipe, not both")
+    if recipe is not None and (certificate is not None or key is not None):
+        raise typer.BadParameter("a recipe replaces the certificate: give --recipe without --certificate and --key")
     with handle_errors():
         from closeknit.api import audit as audit_release
         from closeknit.api.recipe import Recipe
@@ -320,7 +324,7 @@ def audit(
                 master=master,
             )
         else:
-            found = audit_release(file, certificate=certificate, csv=csv, engine=engine, master=master)
+            found = audit_release(file, certificate=certificate, csv=csv, engine=engine, master=master, key=key)
         if as_json:
             print_utf8(found.to_json())
         else:
@@ -377,6 +381,8 @@ def compare(
 app.command(short_help="Measure the disclosure risk of a release.")(attack)
 app.command(short_help="See what a stricter or looser guarantee would cost.")(frontier)
 app.command(short_help="Render the report of a saved release.")(report)
+app.command(short_help="Sign a release.")(sign)
+app.add_typer(keys, name="keys")
 app.command(short_help="Anonymize a stream of rows.")(stream)
 app.command(short_help="Open closeknit in the browser.")(ui)
 app.command(short_help="Serve pages and REST service to a team.")(serve)

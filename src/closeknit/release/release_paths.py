@@ -19,10 +19,11 @@ from closeknit.io.sources import source_of
 
 FORMATS = ("csv", "parquet")
 RELEASE, CERTIFICATE, README = "release", "certificate.json", "README.txt"
+SIGNATURE = "certificate.sig"  # a DSSE envelope, next to the certificate
 RECIPE, CLASSES = "recipe.yaml", "classes.csv"
 PAGE, REPORT = "report.html", "report.json"  # one of each in both folders
 OWN_FILES = re.compile(
-    r"(release|quasi|sensitive|slice_\d+)\.(csv|parquet)|certificate\.json|recipe\.yaml|classes\.csv|"
+    r"(release|quasi|sensitive|slice_\d+)\.(csv|parquet)|certificate\.(json|sig)|recipe\.yaml|classes\.csv|"
     r"report\.(html|json)|README\.txt"
 )
 ALLOWED_FILES = re.compile(
