@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         new_keys,
         replay,
         run,
+        safe_harbor,
         sign,
         stream_on_spark,
         suggest,
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
     from closeknit.streams import BurelWindow, Castle, KnnStream, SabreWindow, Windowed
 
 _NAMES = {
-    "closeknit.api": "anonymize attack audit choose_k compare frontier new_keys replay run sign suggest "
+    "closeknit.api": "anonymize attack audit choose_k compare frontier new_keys replay run safe_harbor sign suggest "
     "certificate_on_spark flush_on_spark stream_on_spark",
     "closeknit.core.certificate": "Certificate",
     "closeknit.core.dates": "date",
@@ -141,6 +142,7 @@ __all__ = [
     "prefix",
     "replay",
     "run",
+    "safe_harbor",
     "sign",
     "sliced",
     "stream_on_spark",

@@ -6,6 +6,7 @@ from closeknit.api.attacking import AttackReport, attack
 from closeknit.api.auditing import audit
 from closeknit.api.choosing_k import choose_k
 from closeknit.api.comparing import compare, compare_recipe, save_comparison
+from closeknit.api.harbor_audit import safe_harbor
 from closeknit.api.replaying import replay
 from closeknit.api.signing import new_keys, sign
 from closeknit.api.streaming import certificate_on_spark, flush_on_spark, stream_on_spark
@@ -26,6 +27,7 @@ __all__ = [
     "new_keys",
     "replay",
     "run",
+    "safe_harbor",
     "save_comparison",
     "save_frontier",
     "sign",

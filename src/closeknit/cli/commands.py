@@ -17,6 +17,7 @@ from closeknit.cli.attack import attack
 from closeknit.cli.command_errors import exit_now, handle_errors, print_stderr
 from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format, describe_format
 from closeknit.cli.frontier import frontier
+from closeknit.cli.harbor import Reference, Zip3, audit_harbor
 from closeknit.cli.options import (
     Engine,
     Force,
@@ -281,6 +282,12 @@ def audit(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Anyone's release: CSV, Parquet, or a public folder.")],
     certificate: Annotated[Path | None, typer.Option(help="Its certificate; default: the certificate.json next to it.")] = None,
     recipe: Annotated[Path | None, typer.Option(help="Check the schema and guarantees of this recipe instead.")] = None,
+    safe_harbor: Annotated[
+        bool, typer.Option("--safe-harbor", help="Look for what the HIPAA Safe Harbor rule asks to remove, in any table.")
+    ] = False,
+    reference: Reference = None,
+    zip3: Zip3 = None,
+    examples: Annotated[bool, typer.Option("--examples", help="With --safe-harbor: show values; do not share them.")] = False,
     key: Annotated[Path | None, typer.Option(help="The signer's public key: verify the signature.", metavar="FILE")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -301,10 +308,16 @@ def audit(
     closeknit audit out/ --key key.pub
     closeknit audit received.csv --certificate mailed/certificate.json
     closeknit audit made_elsewhere.csv --recipe recipe.yaml --json
+    closeknit audit patients.csv --safe-harbor --reference 2024-12-31 --zip3 populations.csv
     closeknit audit out/release.parquet --engine spark
     """
     if recipe is not None and (certificate is not None or key is not None):
         raise typer.BadParameter("a recipe replaces the certificate: give --recipe without --certificate and --key")
+    if safe_harbor:
+        audit_harbor(file, reference, zip3, csv_format(delimiter, encoding, decimal, thousands), examples, as_json)
+        return
+    if reference is not None or zip3 is not None or examples:
+        raise typer.BadParameter("--reference, --zip3 and --examples belong to --safe-harbor")
     with handle_errors():
         from closeknit.api import audit as audit_release
         from closeknit.api.recipe import Recipe
