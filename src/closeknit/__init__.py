@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         Anatomy,
         Burel,
         FcmDraw,
+        FixedLevels,
         Fragmentation,
         Incognito,
         Knit,
@@ -78,8 +79,8 @@ _NAMES = {
     "closeknit.core.kinds": "flat numeric prefix",
     "closeknit.core.schema": "Schema",
     "closeknit.forms": "bucketized generalized multiset permuted perturbed sliced",
-    "closeknit.methods": "Anatomy Burel FcmDraw Fragmentation Incognito Knit Microaggregation Mondrian PcaDraw Sabre "
-    "Slicing StackAndDeal",
+    "closeknit.methods": "Anatomy Burel FcmDraw FixedLevels Fragmentation Incognito Knit Microaggregation Mondrian PcaDraw "
+    "Sabre Slicing StackAndDeal",
     "closeknit.models": "BetaLikeness DeltaDisclosure DiverseSlicing KAnonymity LDiversity PosteriorBound TCloseness",
     "closeknit.release": "Release",
     "closeknit.streams": "BurelWindow Castle KnnStream SabreWindow Windowed",
@@ -99,6 +100,7 @@ __all__ = [
     "DeltaDisclosure",
     "DiverseSlicing",
     "FcmDraw",
+    "FixedLevels",
     "Fragmentation",
     "Hierarchy",
     "Incognito",

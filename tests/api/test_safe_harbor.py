@@ -74,6 +74,7 @@ def test_values_alone_are_found(cells: list[Any], category: str) -> None:
         ["f", "m"],
         ["1.2.3", "4.5.6"],
         ["J45.0", "E11.9"],
+        ["10:20:30", "1:2"],
         [f"{i}" for i in range(5)],  # few rows
     ],
 )

@@ -28,6 +28,7 @@ METHODS: dict[str, list[Params]] = {
     "pca_draw": [{}, {"fill": "hilbert", "groups": 5}, {"embedding": "one-hot", "scaled": False, "polish": False}],
     "microaggregation": [{}, {"first": "t"}, {"refine": True}],
     "incognito": [{}],
+    "fixed_levels": [{}],
     "knit": [{"proposals": 20_000}, {}, {"proposals": 0}],
     "anatomy": [{"l": 1.5}, {"l": 2}, {"l": "1.3", "rows": "random"}],
     "slicing": [
@@ -129,6 +130,7 @@ REFUSED: dict[str, list[Params]] = {
         {"seconds": "all"},
         {"seconds": 1, "proposals": 9},
     ],
+    "fixed_levels": [],
     "incognito": [{"most": 0}, {"most": "many"}, {"most": 2.5}],
     "anatomy": [{"l": 1}, {"l": "many"}, {"rows": "far"}, {"column": 3}],
     "slicing": [

@@ -193,9 +193,7 @@ PATTERNS = (
     Pattern("N", "web addresses", re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+|www\.\S+")),
     Pattern("N", "host names", re.compile(r"([A-Za-z0-9-]+\.)+[A-Za-z]{2,}"), least=NEARLY_ALL),
     Pattern("O", "IP addresses", re.compile(r"((25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(25[0-5]|2[0-4]\d|1?\d?\d)(/\d\d?)?")),
-    Pattern(
-        "O", "IP addresses", re.compile(r"(?!([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$)([0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}")
-    ),
+    Pattern("O", "IP addresses", re.compile(r"([0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}|(?=.*::)[0-9A-Fa-f:]{2,39}")),
     Pattern("J", "bank accounts (IBAN)", re.compile(r"[A-Z]{2}\d\d[A-Z0-9]{11,30}"), pass_iban),
     Pattern("J", "payment cards", re.compile(r"\d{13,14}|\d{16,19}"), pass_luhn, NEARLY_ALL),
     Pattern("L", "vehicle numbers", re.compile(r"[A-HJ-NPR-Z0-9]{17}"), pass_vin),
