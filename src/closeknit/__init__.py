@@ -29,10 +29,12 @@ if TYPE_CHECKING:
         frontier,
         new_keys,
         replay,
+        risk,
         run,
         safe_harbor,
         sign,
         stream_on_spark,
+        suda,
         suggest,
     )
     from closeknit.core.certificate import Certificate
@@ -67,10 +69,11 @@ if TYPE_CHECKING:
         TCloseness,
     )
     from closeknit.release import Release
+    from closeknit.risks.sample_weights import individual_risk
     from closeknit.streams import BurelWindow, Castle, KnnStream, SabreWindow, Windowed
 
 _NAMES = {
-    "closeknit.api": "anonymize attack audit choose_k compare frontier new_keys replay run safe_harbor sign suggest "
+    "closeknit.api": "anonymize attack audit choose_k compare frontier new_keys replay risk run safe_harbor sign suda suggest "
     "certificate_on_spark flush_on_spark stream_on_spark",
     "closeknit.core.certificate": "Certificate",
     "closeknit.core.dates": "date",
@@ -83,6 +86,7 @@ _NAMES = {
     "Sabre Slicing StackAndDeal",
     "closeknit.models": "BetaLikeness DeltaDisclosure DiverseSlicing KAnonymity LDiversity PosteriorBound TCloseness",
     "closeknit.release": "Release",
+    "closeknit.risks.sample_weights": "individual_risk",
     "closeknit.streams": "BurelWindow Castle KnnStream SabreWindow Windowed",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
@@ -135,6 +139,7 @@ __all__ = [
     "flush_on_spark",
     "frontier",
     "generalized",
+    "individual_risk",
     "metrics",
     "multiset",
     "new_keys",
@@ -143,11 +148,13 @@ __all__ = [
     "perturbed",
     "prefix",
     "replay",
+    "risk",
     "run",
     "safe_harbor",
     "sign",
     "sliced",
     "stream_on_spark",
+    "suda",
     "suggest",
 ]
 

@@ -1,5 +1,5 @@
 """The functions of the toolkit: `anonymize` a table, `compare` methods, compute the `frontier` of privacy and loss, `choose_k`,
-`audit` and `attack` a release, `suggest` roles and kinds of columns, `replay` a table as a stream."""
+`audit` and `attack` a release, measure its `risk`, `suggest` roles and kinds of columns, `replay` a table as a stream."""
 
 from closeknit.api.anonymizing import anonymize, run, suggest
 from closeknit.api.attacking import AttackReport, attack
@@ -8,6 +8,7 @@ from closeknit.api.choosing_k import choose_k
 from closeknit.api.comparing import compare, compare_recipe, save_comparison
 from closeknit.api.harbor_audit import safe_harbor
 from closeknit.api.replaying import replay
+from closeknit.api.risking import risk, suda
 from closeknit.api.signing import new_keys, sign
 from closeknit.api.streaming import certificate_on_spark, flush_on_spark, stream_on_spark
 from closeknit.api.tradeoff import frontier, frontier_recipe, save_frontier
@@ -26,11 +27,13 @@ __all__ = [
     "frontier_recipe",
     "new_keys",
     "replay",
+    "risk",
     "run",
     "safe_harbor",
     "save_comparison",
     "save_frontier",
     "sign",
     "stream_on_spark",
+    "suda",
     "suggest",
 ]

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from closeknit import __version__
 from closeknit.api.anonymizing import anonymize
 from closeknit.api.recipe import Recipe
-from closeknit.attacks.covering import raw_schema
 from closeknit.attacks.finding import Finding, findings_summary, worst_first
 from closeknit.attacks.minimality import Rerun
 from closeknit.attacks.on_release import list_skipped, on_release
 from closeknit.attacks.private_attacks import with_original, with_other, with_population
 from closeknit.core.certificate import Certificate, Document
 from closeknit.core.columns import Columns
+from closeknit.core.covering import raw_schema
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.core.formulas import unescape_columns
 from closeknit.core.grids import Summary

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from closeknit.attacks.beliefs import NotApplicable
-from closeknit.attacks.covering import Covering, list_known_quasi, raw_schema
 from closeknit.core.columns import Columns
+from closeknit.core.covering import Covering, list_known_quasi, raw_schema
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.reading import Reading, secret_codes, without_markers
 from closeknit.core.row_sorting import groups
