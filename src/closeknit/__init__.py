@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         flush_on_spark,
         frontier,
         new_keys,
+        preset,
         replay,
         risk,
         run,
@@ -73,8 +74,8 @@ if TYPE_CHECKING:
     from closeknit.streams import BurelWindow, Castle, KnnStream, SabreWindow, Windowed
 
 _NAMES = {
-    "closeknit.api": "anonymize attack audit choose_k compare frontier new_keys replay risk run safe_harbor sign suda suggest "
-    "certificate_on_spark flush_on_spark stream_on_spark",
+    "closeknit.api": "anonymize attack audit choose_k compare frontier new_keys preset replay risk run safe_harbor sign suda "
+    "suggest certificate_on_spark flush_on_spark stream_on_spark",
     "closeknit.core.certificate": "Certificate",
     "closeknit.core.dates": "date",
     "closeknit.core.errors": "BadInput CloseknitError Unsatisfiable",
@@ -147,6 +148,7 @@ __all__ = [
     "permuted",
     "perturbed",
     "prefix",
+    "preset",
     "replay",
     "risk",
     "run",

@@ -7,6 +7,7 @@ from closeknit.api.auditing import audit
 from closeknit.api.choosing_k import choose_k
 from closeknit.api.comparing import compare, compare_recipe, save_comparison
 from closeknit.api.harbor_audit import safe_harbor
+from closeknit.api.presets import preset
 from closeknit.api.replaying import replay
 from closeknit.api.risking import risk, suda
 from closeknit.api.signing import new_keys, sign
@@ -26,6 +27,7 @@ __all__ = [
     "frontier",
     "frontier_recipe",
     "new_keys",
+    "preset",
     "replay",
     "risk",
     "run",

@@ -33,6 +33,7 @@ from closeknit.cli.options import (
     refuse_existing,
     shorten_path,
 )
+from closeknit.cli.presets import presets
 from closeknit.cli.report import report
 from closeknit.cli.serve import serve, ui
 from closeknit.cli.sign import keys, sign
@@ -394,6 +395,7 @@ def compare(
 app.command(short_help="Measure the disclosure risk of a release.")(attack)
 app.command(short_help="See what a stricter or looser guarantee would cost.")(frontier)
 app.command(short_help="Render the report of a saved release.")(report)
+app.command(short_help="List presets, or show one.")(presets)
 app.command(short_help="Sign a release.")(sign)
 app.add_typer(keys, name="keys")
 app.command(short_help="Anonymize a stream of rows.")(stream)
