@@ -7,6 +7,7 @@ alone, so that the expansion does not depend on the data: `closeknit audit --saf
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from closeknit.core.errors import BadInput
@@ -28,9 +29,8 @@ def fix_levels(schema: Any, options: Mapping[str, Any]) -> Any:
         schema: as the recipe writes it.
         options: reference and zip3.
 
-    >>> written = {"identifier": ["name"], "quasi": {"age": "numeric", "zip": "prefix", "admission": "date"}}
-    >>> fix_levels(written, {})
-    {'identifier': ['name'], 'quasi': {'age': {'numeric': {'top': 90}}, 'admission': {'date': {'level': 'year'}}}, 'drop': ['zip']}
+    >>> fix_levels({"quasi": {"age": "numeric", "zip": "prefix", "admission": "date"}}, {})
+    {'quasi': {'age': {'numeric': {'top': 90}}, 'admission': {'date': {'level': 'year'}}}, 'drop': ['zip']}
     """
     if not isinstance(schema, Mapping):
         return schema  # reported where the recipe is read
@@ -52,9 +52,7 @@ def fix_levels(schema: Any, options: Mapping[str, Any]) -> Any:
 def _fix_column(name: str, form: Any, options: Mapping[str, Any]) -> Any:
     """The kind of a quasi-identifier at the level of the rule; None if it is dropped."""
     words = set(split_name(name))
-    kind, params = (
-        (form, {}) if isinstance(form, str) else next(iter(form.items())) if isinstance(form, Mapping) and form else (None, {})
-    )
+    kind, params = next(iter(form.items())) if isinstance(form, Mapping) and form else (form, {})
     params = dict(params) if isinstance(params, Mapping) else {}
     if kind == "numeric" and words & AGE:
         if params.get("top", TOP) > TOP:
@@ -75,9 +73,7 @@ def _fix_column(name: str, form: Any, options: Mapping[str, Any]) -> Any:
     return form
 
 
-def _reference(name: str, options: Mapping[str, Any]) -> Any:
-    from datetime import date
-
+def _reference(name: str, options: Mapping[str, Any]) -> date:
     given = options.get("reference")
     try:
         return given if isinstance(given, date) else date.fromisoformat(str(given))

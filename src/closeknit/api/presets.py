@@ -65,12 +65,7 @@ class Preset:
         written = forms.get("models") if isinstance(forms.get("models"), list) else []
         models = [*self.models, *(model for model in written or [] if model not in self.models)]
         schema = forms.get("schema") if self.shape is None else self.shape(forms.get("schema"), options)
-        return {
-            **{key: value for key, value in self.recipe.items() if key != "models"},
-            **forms,
-            "schema": schema,
-            "models": models,
-        }
+        return {**self.recipe, **forms, "schema": schema, "models": models}
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.title}", "", "Adds to a recipe:"]
