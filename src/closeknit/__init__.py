@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         certificate_on_spark,
         choose_k,
         compare,
+        dossier,
         flush_on_spark,
         frontier,
         new_keys,
@@ -74,8 +75,8 @@ if TYPE_CHECKING:
     from closeknit.streams import BurelWindow, Castle, KnnStream, SabreWindow, Windowed
 
 _NAMES = {
-    "closeknit.api": "anonymize attack audit choose_k compare frontier new_keys preset replay risk run safe_harbor sign suda "
-    "suggest certificate_on_spark flush_on_spark stream_on_spark",
+    "closeknit.api": "anonymize attack audit choose_k compare dossier frontier new_keys preset replay risk run safe_harbor sign "
+    "suda suggest certificate_on_spark flush_on_spark stream_on_spark",
     "closeknit.core.certificate": "Certificate",
     "closeknit.core.dates": "date",
     "closeknit.core.errors": "BadInput CloseknitError Unsatisfiable",
@@ -136,6 +137,7 @@ __all__ = [
     "compare",
     "datasets",
     "date",
+    "dossier",
     "flat",
     "flush_on_spark",
     "frontier",

@@ -6,6 +6,7 @@ from closeknit.api.attacking import AttackReport, attack
 from closeknit.api.auditing import audit
 from closeknit.api.choosing_k import choose_k
 from closeknit.api.comparing import compare, compare_recipe, save_comparison
+from closeknit.api.dossiers import dossier
 from closeknit.api.harbor_audit import safe_harbor
 from closeknit.api.presets import preset
 from closeknit.api.replaying import replay
@@ -23,6 +24,7 @@ __all__ = [
     "choose_k",
     "compare",
     "compare_recipe",
+    "dossier",
     "flush_on_spark",
     "frontier",
     "frontier_recipe",

@@ -16,6 +16,7 @@ from closeknit import __version__
 from closeknit.cli.attack import attack
 from closeknit.cli.command_errors import exit_now, handle_errors, print_stderr
 from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format, describe_format
+from closeknit.cli.dossier import dossier
 from closeknit.cli.frontier import frontier
 from closeknit.cli.harbor import Reference, Zip3, audit_harbor
 from closeknit.cli.options import (
@@ -100,6 +101,7 @@ def closeknit(
     closeknit compare recipe.yaml                    find the method with the least loss under these guarantees
     closeknit frontier recipe.yaml                   see what a stricter or looser guarantee would cost
     closeknit stream recipe.yaml < in > out          anonymize a stream of rows
+    closeknit dossier out/ --for ema -o dossier/     answer the questions of a regulator with numbers
     closeknit sign out/ --key key                    sign a release; recipients verify it with audit --key key.pub
     closeknit ui                                     do all this in the browser
     closeknit serve --token-file tokens ...          serve the same pages and a REST service to a team
@@ -396,6 +398,7 @@ app.command(short_help="Measure the disclosure risk of a release.")(attack)
 app.command(short_help="See what a stricter or looser guarantee would cost.")(frontier)
 app.command(short_help="Render the report of a saved release.")(report)
 app.command(short_help="List presets, or show one.")(presets)
+app.command(short_help="Write what a reviewer of a release reads.")(dossier)
 app.command(short_help="Sign a release.")(sign)
 app.add_typer(keys, name="keys")
 app.command(short_help="Anonymize a stream of rows.")(stream)

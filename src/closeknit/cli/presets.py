@@ -11,7 +11,9 @@ from closeknit.cli.command_errors import handle_errors
 from closeknit.cli.options import print_utf8
 
 
-def presets(name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this preset expanded.")] = None    recipe: Annotated[Path | None, typer.Option(metavar="FILE", help="Print this recipe with its preset expanded.")] = None,
+def presets(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this preset expanded.")] = None,
+    recipe: Annotated[Path | None, typer.Option(metavar="FILE", help="Print this recipe with its preset expanded.")] = None,
 ) -> None:
     """List the presets that a recipe can name, or show one expanded: numbers, sources, and what it does not settle.
 
