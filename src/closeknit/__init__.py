@@ -75,8 +75,8 @@ if TYPE_CHECKING:
     from closeknit.streams import BurelWindow, Castle, KnnStream, SabreWindow, Windowed
 
 _NAMES = {
-    "closeknit.api": "anonymize attack audit choose_k compare dossier frontier new_keys preset replay risk run safe_harbor sign "
-    "suda suggest certificate_on_spark flush_on_spark stream_on_spark",
+    "closeknit.api": "anonymize attack audit choose_k compare dossier frontier new_keys preset replay risk run safe_harbor "
+    "sign suda suggest certificate_on_spark flush_on_spark stream_on_spark",
     "closeknit.core.certificate": "Certificate",
     "closeknit.core.dates": "date",
     "closeknit.core.errors": "BadInput CloseknitError Unsatisfiable",

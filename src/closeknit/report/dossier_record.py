@@ -1,6 +1,6 @@
 """`Dossier`: what a reviewer of a release reads, as data: the questions of a framework, each with the numbers that answer it.
 
-A page shows the record and nothing else. Every number says where it comes from; what only a person can answer is a labelled box.
+A page shows the record and nothing else. Every number says where it comes from; a labelled box waits for what a person states.
 """
 
 from __future__ import annotations

@@ -113,9 +113,8 @@ def save_dossier(found: Dossier, folder: str | PathLike[str], pdf: bool = False,
         for name, content in files.items():
             write_inside(place / name, content)
 
-    save_folder(
-        Path(folder), write, private=found.edition == "private", force=force, ours=lambda name: name in (HTML, JSON, PDF)
-    )
+    private = found.edition == "private"
+    save_folder(Path(folder), write, private=private, force=force, ours=(HTML, JSON, PDF).__contains__)
     return list(files)
 
 

@@ -26,9 +26,7 @@ from closeknit.report.record import PrivateReport, PublicReport
 from closeknit.risks.record import RiskRecord
 
 NO_ORIGINAL = "the risk before, the original's utility and attacks that need the original: give the private recipe"
-NO_POPULATION = (
-    "the journalist's risk and population uniques are upper bounds or absent: give a population or a sampling fraction"
-)
+NO_POPULATION = "population uniques, and a journalist's risk below the upper bound: give a population or a sampling fraction"
 
 
 @dataclass(frozen=True)
