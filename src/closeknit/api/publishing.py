@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from closeknit.api.request_checks import check_plain
 from closeknit.core.certificate import Certificate, model_form
-from closeknit.core.certifying import list_cell_notes, list_unprotected, persons_note, refuse_unmet
+from closeknit.core.certifying import list_cell_notes, list_codings, list_unprotected, persons_note, refuse_unmet
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.kinds import Kind
@@ -194,6 +194,7 @@ def derive_notes(schema: Schema, models: Sequence[Model], form: Form, starred: i
         starred: suppressed rows that are written as `*`.
     """
     notes = ["guarantees cover the published rows only", *form.notes(schema)]
+    notes += list_codings(schema)
     if starred:
         sensitive = " and every sensitive column" if form.suppressed == "hidden" else ""
         notes.append(f"{starred:,} rows were suppressed: they are written as `*` in every quasi-identifier{sensitive}")

@@ -23,7 +23,7 @@ Cost: the rows inside the cells of each class, found in a tree; a class is left 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -114,7 +114,7 @@ def singling_out(published: Published, original: Any, schema: Schema | None = No
 
 def _exact(schema: Schema) -> Schema:
     """Compare numbers by value, not by bin: an end of a bin is compared with the values themselves."""
-    exact = {name: replace(kind, bins=None) if isinstance(kind, Numeric) else kind for name, kind in schema.quasi.items()}
+    exact = {name: kind.without_coding() if isinstance(kind, Numeric) else kind for name, kind in schema.quasi.items()}
     return schema.model_copy(update={"quasi": exact})
 
 

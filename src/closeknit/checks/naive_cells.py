@@ -92,16 +92,20 @@ def values_inside(kind: Any, cell: str | None) -> list[Any]:
         return [str(day) for day in days(cell)]
     if kind.name == "numeric":
         low, high = ends(cell)
-        return [int((low + high) // 2)] if high - low > 1 else []
+        return [int((low + high) // 2)] if 1 < high - low < 10**300 else []
     return [path[-1] for path in paths(kind.nested) if cell in path] if kind.name == "tree" and kind.edges is None else []
 
 
 def ends(cell: str) -> tuple[Fraction, Fraction]:
-    """Return both ends of a written number or range.
+    """Return both ends of a written number or range; that of a top or bottom code is beyond all numbers.
 
-    >>> ends("[20, 30.5]")
-    (Fraction(20, 1), Fraction(61, 2))
+    >>> ends("[20, 30.5]"), ends("90+")[1] > 10**300
+    ((Fraction(20, 1), Fraction(61, 2)), True)
     """
+    if cell.endswith("+"):
+        return Fraction(cell[:-1]), Fraction(10**400)
+    if cell.startswith("<="):
+        return Fraction(-(10**400)), Fraction(cell[2:])
     low, _, high = cell.strip("[])").partition(", ")
     return Fraction(low), Fraction(high or low)
 

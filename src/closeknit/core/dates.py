@@ -19,7 +19,7 @@ from closeknit.core.date_texts import EXAMPLE, ISO, LEVELS, is_day, read_dates, 
 from closeknit.core.domain import Domain, Values
 from closeknit.core.errors import BadInput, BadValue, suggest_name
 from closeknit.core.kinds import Kind, Losses, bind_tree, leaf_losses, texts_of
-from closeknit.core.params import spec
+from closeknit.core.params import choice, spec
 from closeknit.core.tree import STAR, Int32, Tree
 
 DAY_LEVELS = LEVELS[LEVELS.index("day") :]
@@ -63,7 +63,7 @@ def _finest_units(moment: datetime, level: str, finest: str) -> tuple[int, int]:
     return first, _unit(after, finest) - (after != datetime.max)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Date(Kind):
     """A column of dates.
 
@@ -72,6 +72,7 @@ class Date(Kind):
         lo: first day that may occur, in ISO form.
         hi: last day that may occur.
         format: format of the raw dates ("%d.%m.%Y", or "iso"); detected from all values of the column if None.
+        level: short for `levels` from this one to the coarsest; None once they are set.
 
     >>> domain, codes = Date().bind(np.array(["2024-03-17", "2024-01-02", "2031-05-01"], dtype=object))
     >>> codes.tolist(), domain.labels(np.array([0, 0, 1]), np.array([0, 1, 2]))
@@ -87,8 +88,15 @@ class Date(Kind):
     lo: str | None = None
     hi: str | None = None
     format: str | None = None
+    level: str | None = None
 
     def __post_init__(self) -> None:
+        if self.level is not None:
+            choice("level", self.level, LEVELS)
+            if tuple(self.levels) != DAY_LEVELS:
+                raise BadInput(f"date has level={self.level} and levels", right="give one of them")
+            object.__setattr__(self, "levels", LEVELS[LEVELS.index(self.level) :])
+            object.__setattr__(self, "level", None)
         object.__setattr__(self, "levels", _check_levels(self.levels))
         for name in ("lo", "hi"):
             if getattr(self, name) is not None:
@@ -224,7 +232,13 @@ def _check_bound(name: str, value: object) -> str:
     return text
 
 
-def date(levels: Sequence[str] | None = None, lo: str | None = None, hi: str | None = None, format: str | None = None) -> Date:
+def date(
+    levels: Sequence[str] | None = None,
+    lo: str | None = None,
+    hi: str | None = None,
+    format: str | None = None,
+    level: str | None = None,
+) -> Date:
     """A column of dates.
 
     Args:
@@ -233,11 +247,14 @@ def date(levels: Sequence[str] | None = None, lo: str | None = None, hi: str | N
         lo: first day that may occur, in ISO form; the loss is measured between `lo` and `hi`.
         hi: last day that may occur.
         format: format of the raw dates, such as "%d.%m.%Y" or "iso"; detected from all values if left out.
+        level: short for all levels from this one on: `level="year"` publishes no month and no day.
 
     >>> date(["month", "year"], format="%d.%m.%Y")
-    Date(levels=('month', 'year'), lo=None, hi=None, format='%d.%m.%Y')
+    Date(levels=('month', 'year'), format='%d.%m.%Y')
+    >>> date(level="year").bind(np.array(["2024-03-17"], dtype=object))[0].texts
+    ('2024',)
     """
-    return Date(DAY_LEVELS if levels is None else levels, lo, hi, format)  # type: ignore[arg-type]
+    return Date(DAY_LEVELS if levels is None else levels, lo, hi, format, level)  # type: ignore[arg-type]
 
 
 def without_format(kind: Kind) -> Kind:

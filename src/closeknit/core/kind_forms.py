@@ -25,7 +25,7 @@ def kind_from(form: object, base: Path | None = None) -> Kind:
     """The kind that a recipe describes; paths are relative to `base`, the folder of the recipe.
 
     >>> kind_from("flat"), kind_from({"numeric": {"lo": 0, "hi": 120}})
-    (Flat(), Numeric(lo=0, hi=120, step=None, bins=None, snap=False))
+    (Flat(), Numeric(lo=0, hi=120))
     >>> kind_from({"tree": {"respiratory": ["flu", "SARS"], "digestive": ["ulcer"]}}).tree.size
     3
     """

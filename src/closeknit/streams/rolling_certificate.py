@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from closeknit.core.certificate import Certificate, Guarantee
-from closeknit.core.certifying import list_unprotected, persons_note
+from closeknit.core.certifying import list_codings, list_unprotected, persons_note
 from closeknit.core.classes import Classes
 from closeknit.core.combined_secrets import CodedSecret, Secret, parts
 from closeknit.core.dates import without_format
@@ -235,4 +235,4 @@ def notes(stream: Stream, checked: bool = False) -> list[str]:
         for name, by_value in zip(schema.quasi, number.tolist(), strict=True)
         if by_value and stream.coder.domains[name] is None and name not in stream.coder.steps
     ]
-    return said + list_unprotected(schema, stream.models)
+    return said + list_codings(schema) + list_unprotected(schema, stream.models)

@@ -37,6 +37,9 @@ BUILDERS: dict[str, tuple[str, tuple[Field, ...]]] = {
             Field("hi", "number", HI),
             Field("step", "number", "ranges of decimals end at multiples of it, and with snap those of whole numbers", above=0),
             Field("bins", "whole", "ranges of equal width between both ends", least=1),
+            Field("top", "number", "numbers from here on are one value, written as 90+"),
+            Field("bottom", "number", "numbers up to here are one value, written as <=18"),
+            Field("coarsen", "yes", "replace numbers by cells of the step before anything else"),
         ),
     ),
     "intervals": (
@@ -55,7 +58,10 @@ BUILDERS: dict[str, tuple[str, tuple[Field, ...]]] = {
     ),
     "prefix": (
         "codes masked from the right, such as postal codes",
-        (Field("length", "whole", "how many characters a full code has", least=1),),
+        (
+            Field("length", "whole", "how many characters a full code has", least=1),
+            Field("keep", "whole", "how many characters are kept; the others are masked before anything else", least=1),
+        ),
     ),
     "dates": (
         "days under months, quarters, years and decades",
