@@ -61,9 +61,10 @@ def _fix_column(name: str, form: Any, options: Mapping[str, Any]) -> Any:
     if kind == "numeric" and words & BIRTH:
         return {"numeric": {**params, "bottom": _reference(name, options).year - TOP}}
     if kind == "date":
-        if "levels" not in params and params.get("level", "year") not in ("year", "decade"):
-            raise BadInput(f"has the level {params['level']}, and {RULE} asks for year", column=name, right="write level: year")
-        levels = {} if "levels" in params else {"level": params.get("level", "year")}
+        finest = params["levels"][0] if params.get("levels") else params.get("level", "year")
+        if finest not in ("year", "decade"):
+            raise BadInput(f"has the level {finest}, and {RULE} asks for year", column=name, right="write level: year")
+        levels = {} if "levels" in params else {"level": finest}
         born = {"reference": str(_reference(name, options))} if words & BIRTH else {}
         return {"date": {**params, **levels, **born}}
     if words & POSTAL:

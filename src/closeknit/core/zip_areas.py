@@ -38,6 +38,7 @@ SMALL_2000 = (
 )
 MOST_PEOPLE = 20_000  # of an area that is not published
 HIDDEN_AREA = "000"
+AREA_DIGITS = len(HIDDEN_AREA)
 _AREA = re.compile(r"\d{3}")
 _COUNT = re.compile(r"\d{1,12}")
 RIGHT = "write an area of three digits and its population in each line: 021,1012345"
@@ -79,6 +80,25 @@ def read_small_areas(file: str | PathLike[str]) -> tuple[str, ...]:
     if not people:
         raise BadInput("has no area", file=place, right=RIGHT)
     return tuple(area for area in _all_areas() if people.get(area, 0) <= MOST_PEOPLE)
+
+
+def check_areas(given: object) -> tuple[str, ...]:
+    """The areas that are written as 000, from a list of them, a file, or "census2000".
+
+    Args:
+        given: what a kind was given.
+
+    >>> check_areas(["059", "036"])
+    ('036', '059')
+    """
+    if isinstance(given, str | PathLike):
+        return read_small_areas(given)
+    if not isinstance(given, list | tuple):
+        raise BadInput(f"zip3={given!r} is neither a file nor a list of areas", right="write zip3: FILE, or zip3: census2000")
+    for area in given:
+        if not isinstance(area, str) or not _AREA.fullmatch(area) or area == HIDDEN_AREA:
+            raise BadInput(f"zip3 has the area {area!r}", right="write areas as three digits between quotes, such as '036'")
+    return tuple(sorted(set(given)))
 
 
 def _all_areas() -> Iterable[str]:

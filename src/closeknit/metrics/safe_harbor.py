@@ -96,6 +96,7 @@ _YEAR = re.compile(r"\d{4}")
 _YEARS = re.compile(r"\[\d{4}, \d{4}\]|\d{3}0s|\d{4}-\d{4}")
 _AGE = re.compile(r"\d{1,3}(\.\d+)?")
 _OPEN = re.compile(r"(\d{1,3})\+")
+_OPEN_YEAR = re.compile(r"<=(\d{4})")  # born up to a year
 _DATE = re.compile(
     r"\d{4}[-/.]\d\d?([-/.]\d\d?)?([T ]\d.*)?|\d\d?[-/.]\d\d?[-/.](\d{4}|\d\d)([T ]\d.*)?|\d{4}-?Q[1-4]"
     r"|(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])"
@@ -391,6 +392,9 @@ def _permits(seen: HarborColumn, category: str, text: str) -> bool:
             known = _AGE.fullmatch(text) or _OPEN.fullmatch(text) or RANGE_TEXT.fullmatch(text)
             return known is not None and not _is_old(text)
         year = _YEAR.fullmatch(text) is not None and not (seen.has(BIRTH) and implies_old(int(text), seen.reference))
+        born = _OPEN_YEAR.fullmatch(text)
+        if born and seen.has(BIRTH):  # one category for 90 and older, not one of still older people
+            return seen.reference is not None and not implies_old(int(born[1]) + 1, seen.reference)
         return year or _YEARS.fullmatch(text) is not None
     return False
 

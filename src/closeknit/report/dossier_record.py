@@ -61,12 +61,14 @@ class Question(Record):
         text: the question.
         answers: the numbers.
         boxes: what only a person can answer.
+        missing: numbers that this edition does not have, and what they need.
     """
 
     section: str
     text: str
     answers: tuple[Answer, ...] = ()
     boxes: tuple[Box, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 class DossierSource(Record):

@@ -9,7 +9,7 @@ from typing import Any
 from closeknit import __version__
 from closeknit.api.dossiers.evidence import Evidence, gather_evidence
 from closeknit.api.dossiers.frameworks import FRAMEWORKS, Asked, Framework, framework_of
-from closeknit.api.dossiers.numbers import NUMBERS
+from closeknit.api.dossiers.numbers import NEEDS, NUMBERS
 from closeknit.api.dossiers.statements import Statements, write_template
 from closeknit.core.exact import Number
 from closeknit.io.folders import save_folder, write_inside
@@ -84,13 +84,17 @@ def build_dossier(framework: Framework, evidence: Evidence, stated: Statements) 
 
 def _answer(question: Asked, evidence: Evidence, stated: Statements) -> Question:
     answers: list[Answer] = []
+    missing: list[str] = []
     for name in question.numbers:
         if name == "attempt":
             answers += stated.multiply(evidence.risk.attacker("prosecutor").highest)
-        else:
-            answers += NUMBERS[name](evidence)
+            continue
+        found = list(NUMBERS[name](evidence))
+        answers += found
+        if not found and name in NEEDS:
+            missing.append(": ".join(NEEDS[name]))
     boxes = tuple(stated.fill(key, label) for key, label in question.boxes)
-    return Question(section=question.section, text=question.text, answers=tuple(answers), boxes=boxes)
+    return Question(section=question.section, text=question.text, answers=tuple(answers), boxes=boxes, missing=tuple(missing))
 
 
 def save_dossier(found: Dossier, folder: str | PathLike[str], pdf: bool = False, force: bool = False) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from closeknit.api.dossiers.evidence import Evidence
 from closeknit.core.audit import CheckedGuarantee
 from closeknit.core.certificate import render_level
-from closeknit.core.combined_secrets import render_secret
+from closeknit.core.combined_secrets import parts, render_secret
 from closeknit.report.dossier_record import Answer, Basis
 from closeknit.risks.record import MEANINGS, AttackerRecord, RiskRecord
 
@@ -37,10 +37,15 @@ def list_sensitive(evidence: Evidence) -> Iterator[Answer]:
     stated = evidence.certificate.guarantees
     about = {guarantee.text for guarantee in stated if guarantee.column is not None}
     yield from (_guarantee(one) for one in evidence.audit.guarantees if one.text in about)
-    covered = {name for one in stated if one.column for name in ([one.column] if isinstance(one.column, str) else one.column)}
+    covered = _covered_columns(evidence)
     names = [column.name for column in evidence.report.columns if "sensitive" in column.role and column.name not in covered]
     if names:
         yield Answer(label="Sensitive attributes without a guarantee", value=", ".join(names), basis="recomputable")
+
+
+def _covered_columns(evidence: Evidence) -> set[str]:
+    """Sensitive attributes that a guarantee is about."""
+    return {name for guarantee in evidence.certificate.guarantees for name in parts(guarantee.column)}
 
 
 def _guarantee(one: CheckedGuarantee) -> Answer:
@@ -158,14 +163,14 @@ def list_roles(evidence: Evidence) -> Iterator[Answer]:
         removed = [*schema.identifier, *([schema.person] if schema.person else []), *schema.drop]
         value = ", ".join(removed) or "none"
         yield Answer(label="Direct identifiers and other removed columns", value=value, basis="private", detail="not published")
-    loss = evidence.certificate.loss.columns
+    loss, covered = evidence.certificate.loss.columns, _covered_columns(evidence)
     for column in evidence.report.columns:
         if "quasi" in column.role:
             value = f"{next(iter(evidence.certificate.form))}, as {evidence.kinds.get(column.name, '')}"
             lost = f"loss {loss[column.name][0]:.3f} (0: unchanged, 1: nothing left)" if column.name in loss else ""
             yield Answer(label=f"Quasi-identifier {column.name}", value=value, basis="recomputable", detail=lost)
         else:
-            kept = "published as it is" + (", protected by the guarantees" if "sensitive" in column.role else ", unprotected")
+            kept = "published as it is, " + ("protected by a guarantee" if column.name in covered else "unprotected")
             yield Answer(label=f"{column.role.capitalize()} column {column.name}", value=kept, basis="recomputable")
 
 
@@ -223,6 +228,15 @@ def list_identity(evidence: Evidence) -> Iterator[Answer]:
     yield Answer(label="Version of closeknit", value=evidence.certificate.closeknit, basis="recomputable")
 
 
+ORIGINAL, PEOPLE = "needs the private recipe", "needs a population or a sampling fraction"
+NEEDS: dict[str, tuple[str, str]] = {  # what a number is, and what it needs where it yields nothing
+    "before": ("the risk before", ORIGINAL),
+    "candidate_rows": ("candidate rows", ORIGINAL),
+    "queries": ("the error of COUNT queries", ORIGINAL),
+    "population_linkage": ("population linkage", "needs a population"),
+    "population_uniqueness": ("population uniques", PEOPLE),
+    "intersection": ("intersection with another release", "needs another release of the same people: see closeknit attack"),
+}
 NUMBERS: dict[str, Number] = {
     "guarantees": list_guarantees,
     "sensitive_guarantees": list_sensitive,
