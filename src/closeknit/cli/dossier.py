@@ -27,6 +27,9 @@ def dossier(
         str | None, typer.Option(metavar="SHARE", help="Share of the population that is in the table.")
     ] = None,
     key: Annotated[Path | None, typer.Option(metavar="FILE", help="The signer's public key: verify the signature.")] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="With --recipe: run the method again so often, for the minimality attack.")
+    ] = None,
     pdf: Annotated[bool, typer.Option("--pdf", help="Write dossier.pdf too; needs closeknit[pdf].")] = False,
     template: Annotated[bool, typer.Option("--template", help="Print an empty file of answers instead.")] = False,
     force: Force = False,
@@ -55,7 +58,14 @@ def dossier(
         refuse_existing(Path(os.path.abspath(output)), force)
         people = int(population) if population is not None and population.isdecimal() else population
         found = build(
-            folder, framework, answers=answers, recipe=recipe, population=people, sampling_fraction=sampling_fraction, key=key
+            folder,
+            framework,
+            answers=answers,
+            recipe=recipe,
+            population=people,
+            sampling_fraction=sampling_fraction,
+            key=key,
+            runs=runs,
         )
         files = save_dossier(found, output, pdf, force)
         share = "public: may be shared" if found.edition == "public" else "private: do not share"

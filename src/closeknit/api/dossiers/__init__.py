@@ -28,6 +28,7 @@ def dossier(
     population: Any = None,
     sampling_fraction: Number | None = None,
     key: str | PathLike[str] | None = None,
+    runs: int | None = None,
 ) -> Dossier:
     """The dossier of a saved release, from its public folder alone or (private) with the original.
 
@@ -39,6 +40,7 @@ def dossier(
         population: a list of all people from whom the table was drawn, or their number.
         sampling_fraction: share of the population that is in the table.
         key: the public key of the signer, to verify the signature.
+        runs: how often to run the method again for the minimality attack, which may take long; default: it is not tried.
 
     >>> import tempfile, closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(11)])
@@ -50,7 +52,7 @@ def dossier(
     """
     asked = framework_of(framework)
     stated = Statements() if answers is None else Statements.read(answers, asked)
-    evidence = gather_evidence(folder, recipe, population, sampling_fraction, key)
+    evidence = gather_evidence(folder, recipe, population, sampling_fraction, key, runs)
     return build_dossier(asked, evidence, stated)
 
 

@@ -83,6 +83,7 @@ def gather_evidence(
     population: Any = None,
     sampling_fraction: Number | None = None,
     key: str | PathLike[str] | None = None,
+    runs: int | None = None,
 ) -> Evidence:
     """Compute everything that a dossier needs.
 
@@ -92,6 +93,7 @@ def gather_evidence(
         population: all people from whom the table was drawn, or their number.
         sampling_fraction: share of the population that is in the table.
         key: the public key of the signer.
+        runs: how often the method is run again for the minimality attack; None: it is not tried.
     """
     place = Path(folder)
     if not place.exists():
@@ -102,7 +104,7 @@ def gather_evidence(
     release = load_release(place, recipe)
     requested = None if recipe is None else Recipe.read(recipe)
     listed = population if isinstance(population, str | PathLike) else None
-    attacks = attack(place, recipe=requested, population=listed)
+    attacks = _attack(place, requested, listed, runs)
     known = {"population": population, "sampling_fraction": sampling_fraction}
     schema = Schema.from_forms(release.certificate.columns)
     special, why = _special_uniques(place)
@@ -121,6 +123,13 @@ def gather_evidence(
         population=_describe_population(population, sampling_fraction),
         missing=tuple(_list_missing(release, requested, population, sampling_fraction)) + why,
     )
+
+
+def _attack(place: Path, requested: Recipe | None, population: Any, runs: int | None) -> AttackReport:
+    """The attacks; without `runs` the method is not run again, which may take long."""
+    if requested is None or runs is not None:
+        return attack(place, recipe=requested, population=population, runs=runs)
+    return attack(place, original=requested.source, schema=requested.schema, population=population, csv=requested.csv)
 
 
 def _risk_before(requested: Recipe, known: Mapping[str, Any]) -> RiskRecord:
