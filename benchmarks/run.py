@@ -13,6 +13,7 @@
     several_large  PcaDraw and Fragmentation on SAL with a second, generated secret
     slicing  Slicing and Anatomy: Adult with fifteen columns, SAL against the floor, growth
     measures  how long measuring takes on SAL: divergence, reached levels, distances, queries
+    risk     risk measures of a million rows; special uniques on Adult
     workload  COUNT queries and a classifier on generalized, bucketized and sliced releases of Adult
     knit     Knit on Adult compared with our other methods and ARX's quoted figures: loss, utility, time
     knit_large  Knit on 100,000 rows of SAL, and on a million
@@ -52,6 +53,7 @@ import measures
 import minimality
 import mondrian
 import on_spark
+import risk
 import rivals
 import sabre
 import sal
@@ -80,6 +82,7 @@ BENCHMARKS = {
     "several_large": ("Several secrets: 500,000 rows from CSV file to saved folder", several_large.run),
     "slicing": ("Slicing and Anatomy: exact values in buckets", slicing.run),
     "measures": ("Measuring releases: how long it takes on SAL", measures.run),
+    "risk": ("Risk measures: how long they take", risk.run),
     "workload": ("Worth of a release: COUNT queries and learning on Adult", workload.run),
     "knit": ("Knit on Adult: loss, use and time", knit.run),
     "knit_large": ("Knit on more rows", knit_large.run),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -27,15 +28,11 @@ from closeknit.io.sources import place_of
 from closeknit.release import Release
 from closeknit.release.release_paths import CERTIFICATE, read_certificate, release_file
 from closeknit.risks.class_counts import ClassCounts
-from closeknit.risks.risk import Risk, measure_risk
+from closeknit.risks.risk import Risk, count_release, measure_risk
 from closeknit.risks.sample_weights import parse_weights
 from closeknit.risks.suda import MOST, Suda, find_special_uniques
 
 MISSING = ("value", "wildcard")
-BUCKETS = (
-    "quasi-identifiers are published exactly: a class is a bucket, and the risk is that of finding a person's sensitive values"
-)
-ROWS_OF_PERSONS = "a person may have several rows, and persons are not published: counted in rows, the risk is a lower bound"
 PER_ROW = str | Sequence[Any] | np.ndarray | None  # the name of a column, or a value for each row
 
 
@@ -92,8 +89,8 @@ def risk(
     counts = found.counts.match_missing() if missing == "wildcard" else found.counts
     fraction = None if sampling_fraction is None else number("sampling_fraction", sampling_fraction, above=0, most=1)
     size, covered = None if fraction is None else counts.total / fraction, None
-    if isinstance(population, int | float | Fraction) and not isinstance(population, bool):
-        size = check_population(population, counts.total)
+    if isinstance(population, Real) and not isinstance(population, bool):
+        size = check_population(str(population), counts.total)
         fraction = counts.total / size if size else None
     elif population is not None:
         people, names = _read_population(population, found, csv)
@@ -151,12 +148,8 @@ def _load(data: Any, schema: Schema | None, certificate: Any, csv: CsvFormat | N
         return Loaded(ClassCounts.of_table(columns, schema), schema, joined=True)
     published = load_published(data, certificate, csv)
     reading = reading_of(published)
-    notes = [BUCKETS] if reading.column_groups else []
-    stated = published.certificate
-    if any(guarantee.status == "attested" and not guarantee.why for guarantee in stated.guarantees):
-        notes.append(ROWS_OF_PERSONS)
-    counts = ClassCounts.of_reading(reading, stated.suppressed)
-    return Loaded(counts, raw_schema(reading, schema), not reading.column_groups, tuple(notes))
+    counts, notes = count_release(reading, published.certificate)
+    return Loaded(counts, raw_schema(reading, schema), not reading.column_groups, notes)
 
 
 def _is_release(data: Any, certificate: Any) -> bool:
@@ -184,15 +177,15 @@ def _read_population(population: Any, found: Loaded, csv: CsvFormat | None) -> t
     if not found.joined:
         right = "leave the population out, or use a release with generalized cells"
         raise BadInput("the quasi-identifiers are published exactly, so classes cover no one else", right=right)
-    person = found.raw.person
-    wanted = [*found.raw.quasi, *([person] if person else [])]
-    people = read(population, csv, lambda names: [name for name in wanted if name in names])
-    names = list_known_quasi(found.raw, people)
+    raw, person = found.raw, found.raw.person
+    people = read(
+        population, csv, lambda names: [*list_known_quasi(raw, names), *([person] if person and person in names else [])]
+    )
     if people.rows == 0:
         raise BadInput("there are no people in it", file=file, right="give at least one row")
     if person in people and (people[str(person)].counts > 1).any():
         raise BadInput("a person is listed twice", file=file, column=person, right="give one row for each person")
-    return people, names
+    return people, list_known_quasi(raw, people)
 
 
 def _column_of(given: PER_ROW, what: str, columns: Columns) -> Column | None:

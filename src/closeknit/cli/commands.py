@@ -36,6 +36,7 @@ from closeknit.cli.options import (
 )
 from closeknit.cli.presets import presets
 from closeknit.cli.report import report
+from closeknit.cli.risk import risk
 from closeknit.cli.serve import serve, ui
 from closeknit.cli.sign import keys, sign
 from closeknit.cli.stream import stream
@@ -97,6 +98,7 @@ def closeknit(
     closeknit anonymize recipe.yaml -o out/          publish a release with its certificate
     closeknit audit out/release.csv                  verify a release, your own or anyone's
     closeknit attack out/release.csv                 measure its disclosure risk
+    closeknit risk patients.csv --recipe recipe.yaml measure the re-identification risk of a table or release
     closeknit report out/                            render its report, or the private one
     closeknit compare recipe.yaml                    find the method with the least loss under these guarantees
     closeknit frontier recipe.yaml                   see what a stricter or looser guarantee would cost
@@ -401,6 +403,7 @@ app.command(short_help="List presets, or show one.")(presets)
 app.command(short_help="Write what a reviewer of a release reads.")(dossier)
 app.command(short_help="Sign a release.")(sign)
 app.add_typer(keys, name="keys")
+app.command(short_help="Measure the re-identification risk of a table.")(risk)
 app.command(short_help="Anonymize a stream of rows.")(stream)
 app.command(short_help="Open closeknit in the browser.")(ui)
 app.command(short_help="Serve pages and REST service to a team.")(serve)

@@ -21,9 +21,17 @@ from closeknit.release.origin import Origin
 from closeknit.release.public import TextRelease
 from closeknit.release.samples import find_class
 from closeknit.report.record import AttestedLevel, PrivateReport, PublicReport, QueryError, Sample
+from closeknit.risks.class_counts import ClassCounts
+from closeknit.risks.record import RiskChange
+from closeknit.risks.risk import measure_risk
 
 QUERIES, LAMBDA, THETA = 1000, 3, 0.1
-PARTS = {"sample": "Rows before and after", "queries": "COUNT queries", "findings": "Attacks that need the original"}
+PARTS = {
+    "sample": "Rows before and after",
+    "queries": "COUNT queries",
+    "findings": "Attacks that need the original",
+    "risk": "The risk before and after",
+}
 NO_SAMPLE = "Rows before and after are left out: none of the smallest classes is found in the release by its sensitive values."
 NO_ORIGINAL = (
     "The original table is not available: samples, query errors and attacks that need it are left out. "
@@ -74,6 +82,7 @@ def private_report(
         "sample": lambda: _sample(texts, origin, partition),
         "queries": lambda: _query_errors(texts, origin),
         "findings": lambda: given or tuple(with_original(texts, origin.columns, origin.schema)),
+        "risk": lambda: _measure_change(released, origin),
     }
     for name, make in makers.items():
         try:
@@ -115,6 +124,17 @@ def _levels(texts: TextRelease, origin: Origin) -> tuple[AttestedLevel, ...]:
 
 def _worst(model: Model, levels: NDArray[np.float64]) -> int:
     return int(np.argmin(levels) if model.higher_is_safer else np.argmax(levels))
+
+
+def _measure_change(released: PublicReport, origin: Origin) -> RiskChange | None:
+    """The risk of the table and of the release, both in persons where these are known."""
+    if released.risk is None:
+        return None
+    before, after = measure_risk(ClassCounts.of_table(origin.columns, origin.schema)).record, released.risk
+    if origin.classes is not None:
+        persons = ClassCounts.of_sizes(origin.classes().persons, released.suppressed, "persons")
+        after = measure_risk(persons).record
+    return RiskChange(before=before, after=after)
 
 
 def _sample(texts: TextRelease, origin: Origin, partition: NDArray[np.int32] | None) -> Sample | None:

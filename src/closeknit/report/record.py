@@ -11,6 +11,7 @@ from closeknit.attacks.finding import Finding
 from closeknit.core.certificate import ClassSizes, Count, Document, Guarantee, Joint, LossRecord, Record, ValueEstimates
 from closeknit.core.frontier import Frontier
 from closeknit.metrics.measures import Measures
+from closeknit.risks.record import RiskChange, RiskRecord
 
 
 class ExplainedGuarantee(Record):
@@ -73,6 +74,7 @@ class PublicReport(Document):
     measures: Measures
     joint: Joint | None = None
     estimates: dict[str, ValueEstimates]
+    risk: RiskRecord | None = None
     notes: tuple[str, ...] = ()
     content_sha256: str
 
@@ -139,6 +141,7 @@ class PrivateReport(Document):
     sample: Sample | None = None
     queries: tuple[QueryError, ...] = ()
     findings: tuple[Finding, ...] = ()
+    risk: RiskChange | None = None
     frontier: Frontier | None = None
     command: str = ""  # repeats the release
     recipe: dict[str, Any]  # all but the schema, which may be long, and the output

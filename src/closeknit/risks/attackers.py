@@ -20,6 +20,7 @@ from math import fsum
 import numpy as np
 
 from closeknit.core.exact import Floats, Ints, Number, at_most
+from closeknit.core.grids import Summarized, Summary
 from closeknit.core.params import number
 from closeknit.risks.class_counts import ClassCounts
 from closeknit.risks.sample_weights import expect_reciprocal
@@ -32,8 +33,8 @@ GOALS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class AttackerRisk:
+@dataclass(frozen=True, eq=False, repr=False)
+class AttackerRisk(Summarized):
     """The risk from an attacker who looks for one person: `highest`, `average` and `share_above`.
 
     Args:
@@ -72,6 +73,10 @@ class AttackerRisk:
         total = int(people.sum())
         average = float(people @ levels) / total if total else 0.0
         return cls(name, ESTIMATE, float(levels.max(initial=0.0)), average, people, None, levels)
+
+    def summary(self) -> Summary:
+        """Return highest and average."""
+        return Summary(f"{self.name}: highest {self.highest:.4g}, average {self.average:.4g} ({self.status})")
 
     def share_above(self, threshold: Number) -> float:
         """Share of people whose risk is larger than a threshold, as the number that you write: 0.09 is 9/100.

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
@@ -157,20 +158,24 @@ class ClassCounts:
 
 def _equal_cells(column: Column, schema: Schema, kind: Kind) -> Column:
     """The same cells with one code for equal ones: numbers by value, missing-value codes as missing."""
-    texts = np.array([*texts_of(column.values)], dtype=object)
-    missing = schema.flag_missing(column.values)
-    keys = _numbers_of(texts[~missing]) if isinstance(kind, Numeric) else None
-    values, place = np.unique(texts[~missing].astype(str) if keys is None else keys, return_inverse=True)
-    code_of = np.full(len(texts) + 1, -1, dtype=np.int32)  # the last entry is that of code -1
-    code_of[:-1][~missing] = place
+    missing = np.append(schema.flag_missing(column.values), True)  # the last entry is that of code -1
+    known = Column(column.values, np.where(missing[column.codes], -1, column.codes).astype(np.int32))
+    if column.values.dtype.kind != "O":
+        return known
+    numbers = _numbers_of(column.values[~missing[:-1]]) if isinstance(kind, Numeric) else None
+    if numbers is None:
+        return known.with_texts(texts_of(column.values))
+    values, place = np.unique(numbers, return_inverse=True)
+    code_of = np.full(len(missing), -1, dtype=np.int32)
+    code_of[~missing] = place
     return Column(values, code_of[column.codes])
 
 
-def _numbers_of(texts: np.ndarray) -> Floats | None:
+def _numbers_of(values: NDArray[np.generic]) -> Floats | None:
     """The numbers; None if one is none, or has more digits than a float."""
-    if any(len(text) > EXACT_DIGITS for text in texts.tolist()):
+    if any(len(text) > EXACT_DIGITS for text in texts_of(values)):
         return None
     try:
-        return texts.astype(np.float64)
+        return values.astype(np.float64)
     except ValueError:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from closeknit.core.certificate import Count
-from closeknit.core.grids import render_number
+from closeknit.core.grids import Summarized, Summary, render_number
 from closeknit.core.population_uniques import SPREAD
 from closeknit.core.record import Record
 from closeknit.risks.attackers import GOALS, least_class_size
@@ -15,7 +15,7 @@ ROUNDED = "Policies round: 1/11 = 0.0909 is above 0.09, so a threshold of 0.09 n
 MEANINGS = {
     "exact": "counted",
     "estimate": "estimated from the sampling fraction",
-    "upper bound": "at most: no population and no sampling fraction is known",
+    "upper bound": "an upper bound: no population and no sampling fraction is known",
 }
 
 
@@ -120,15 +120,20 @@ class RiskRecord(Record):
         """The risk from one attacker, by name."""
         return next(attacker for attacker in self.attackers if attacker.name == name)
 
+    @property
+    def pitfall(self) -> str:
+        """Why a threshold needs larger classes than its rounded value suggests."""
+        return ROUNDED
+
     def grid(self) -> list[list[str]]:
         """Attackers as a table whose first row is its heading."""
         return [["attacker", "highest", "average", *(f"above {t}" for t in THRESHOLDS)], *(a.cells() for a in self.attackers)]
 
     def legend(self) -> list[str]:
         """What the table shows, in sentences."""
-        sizes = ", ".join(f"{t} by classes of {least_class_size(t)}" for t in THRESHOLDS)
+        sizes = ", ".join(f"classes of {least_class_size(t)} meet {t}" for t in THRESHOLDS)
         counted = [f"The {attacker.name} {attacker.goal} ({MEANINGS[attacker.status]})." for attacker in self.attackers]
-        lines = [*counted, f"'above': share of {self.counted} whose risk is above the threshold; it is met: {sizes}.", ROUNDED]
+        lines = [*counted, f"'above': share of {self.counted} whose risk is above the threshold; {sizes}.", ROUNDED]
         everyone = self.people + self.suppressed
         if self.suppressed:
             published = f"the {self.people:,} that are published; as shares of all {everyone:,} multiply by"
@@ -136,6 +141,26 @@ class RiskRecord(Record):
                 f"{self.suppressed:,} suppressed rows are not counted: shares are of {published} {self.people / everyone:.4f}."
             )
         return lines
+
+
+class RiskChange(Summarized, Record):
+    """The risk of a table and of its release.
+
+    Args:
+        before: Risk of the original table.
+        after: Risk of the release.
+    """
+
+    before: RiskRecord
+    after: RiskRecord
+
+    def lines(self) -> list[list[str]]:
+        """The comparison as a table whose first row is its heading."""
+        return compare_risks(self.before, self.after)
+
+    def summary(self) -> Summary:
+        """Return the comparison as a table."""
+        return Summary("Risk before and after", self.lines())
 
 
 def compare_risks(before: RiskRecord, after: RiskRecord) -> list[list[str]]:
@@ -154,5 +179,5 @@ def compare_risks(before: RiskRecord, after: RiskRecord) -> list[list[str]]:
         for t in old.shares:
             cells = (f"{100 * one.shares[t]:.1f} %" for one in (old, new))
             lines.append([old.name, f"share above {t}", *cells])
-    lines.append(["", f"unique {before.counted}", f"{before.uniques:,}", f"{after.uniques:,}"])
+    lines.append(["all", f"unique {before.counted}", f"{before.uniques:,}", f"{after.uniques:,}"])
     return lines

@@ -6,23 +6,29 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Column
 from closeknit.core.exact import Floats, Ints
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.population_uniques import ESTIMATORS, PopulationUniques, estimate_population_uniques
+from closeknit.core.reading import Reading
 from closeknit.risks.attackers import AttackerRisk, Attackers, MarketerRisk, measure_attackers
 from closeknit.risks.class_counts import ClassCounts
-from closeknit.risks.record import THRESHOLDS, AttackerRecord, RiskRecord, UniquesRecord, compare_risks, render_people
+from closeknit.risks.record import THRESHOLDS, AttackerRecord, RiskChange, RiskRecord, UniquesRecord, render_people
 from closeknit.risks.sample_weights import RecordRisk, measure_records
 
 NO_POPULATION = "the size of the population is unknown: give the population or the sampling fraction"
 WILDCARD = "missing cells match every other cell: for comparison with other tools only"
 NO_CLASSES = "rows whose missing cells match every other cell form no classes"
+BUCKETS = (
+    "quasi-identifiers are published exactly: a class is a bucket, and the risk is that of finding a person's sensitive values"
+)
+ROWS_OF_PERSONS = "a person may have several rows, and persons are not published: counted in rows, the risk is a lower bound"
 ATTESTED = "counted in persons, who are not published: a recipient cannot recompute these numbers"
 TOO_SMALL = "the estimated population is smaller than the class itself in {} classes: their risk is 1 / (people of the class)"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Risk(Summarized):
     """The re-identification risk of a table or release; private where the table is.
 
@@ -135,13 +141,13 @@ class Risk(Summarized):
             notes=self.notes,
         )
 
-    def compare_with(self, after: Risk) -> Summary:
+    def compare_with(self, after: Risk) -> RiskChange:
         """This risk next to that of a release of the same table.
 
         Args:
             after: The risk of the release.
         """
-        return Summary("Risk before and after", compare_risks(self.record, after.record))
+        return RiskChange(before=self.record, after=after.record)
 
     def summary(self) -> Summary:
         """Return the attackers as a table, and the other measures as notes."""
@@ -151,7 +157,7 @@ class Risk(Summarized):
         if record.population_uniques is not None:
             chosen = record.population_uniques
             number = render_people(chosen.expected[chosen.rule])
-            more.append(f"population uniques: {number} expected ({chosen.rule}); estimators differ by a factor of up to 1.6")
+            more.append(f"population uniques: {number} expected ({chosen.rule}); the estimators differ, compare them")
         return Summary(title, record.grid(), [*more, *record.notes])
 
 
@@ -159,6 +165,19 @@ def _record_uniques(found: PopulationUniques | None) -> UniquesRecord | None:
     if found is None:
         return None
     return UniquesRecord(population=float(found.population), expected=found.expected, reasons=found.reasons, rule=found.rule)
+
+
+def count_release(reading: Reading, certificate: Certificate) -> tuple[ClassCounts, tuple[str, ...]]:
+    """Count the classes of written cells, and what a reader of their risk has to know.
+
+    Args:
+        reading: The written cells.
+        certificate: The certificate of the release.
+    """
+    notes: tuple[str, ...] = (BUCKETS,) if reading.column_groups else ()
+    if any(guarantee.status == "attested" and not guarantee.why for guarantee in certificate.guarantees):
+        notes += (ROWS_OF_PERSONS,)
+    return ClassCounts.of_reading(reading, certificate.suppressed), notes
 
 
 def measure_risk(
@@ -198,11 +217,11 @@ def measure_risk(
     uniques = None
     if population is not None and not wildcard:
         uniques = estimate_population_uniques(counts.sizes, population)
-    basis = "one of the people of the class"
+    basis = "choosing at random in the class"
     if weights is not None:
-        basis = "sample weights"
+        basis = "from sample weights"
     elif covered is not None:
-        basis = "one of the people of the population who match"
+        basis = "choosing at random among matching people of the population"
     elif fraction is not None:
-        basis = "the sampling fraction"
+        basis = "from the sampling fraction"
     return Risk(counts, measure_attackers(counts, covered, fraction), uniques, records, basis, notes)

@@ -37,7 +37,7 @@ MOST = 6  # columns of an MSU, unless more are requested
 Bits = NDArray[np.uint8]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Suda(Summarized):
     """Scores of all rows; private if the table is.
 

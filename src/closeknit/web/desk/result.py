@@ -73,6 +73,7 @@ class Result:
     notes: tuple[str, ...]
     sample: Sample | None
     attacks: tuple[Attack, ...]  # worst first
+    risk: tuple[tuple[str, ...], ...]  # before and after, or after alone; the first line is the heading
     warnings: tuple[str, ...]  # to read before sharing
     missing: tuple[str, ...]  # what could not be shown, and why
     command: str
@@ -111,6 +112,7 @@ def result(out: Path, name: str = "table.csv") -> Result:
         notes=certificate.notes,
         sample=private.sample if private else None,
         attacks=attacks,
+        risk=_risk(released, private),
         warnings=(*_warn_unprotected(certificate), *_warn_attacks(attacks)),
         missing=private.missing if private else (),
         command=command(name),
@@ -174,6 +176,13 @@ def _build_guarantee(explained: ExplainedGuarantee) -> GuaranteeResult:
 def _attacks(released: PublicReport, private: PrivateReport | None) -> tuple[Attack, ...]:
     own = private.findings if private else ()
     return tuple(_attack(found, found in own) for found in worst_first([*released.findings, *own]))
+
+
+def _risk(released: PublicReport, private: PrivateReport | None) -> tuple[tuple[str, ...], ...]:
+    """Return the risk from each attacker as a table; one of an earlier version has none."""
+    if private is not None and private.risk is not None:
+        return tuple(map(tuple, private.risk.lines()))
+    return () if released.risk is None else tuple(map(tuple, released.risk.grid()))
 
 
 def _warn_unprotected(certificate: Certificate) -> list[str]:
