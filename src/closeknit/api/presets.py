@@ -137,7 +137,7 @@ PRESETS: dict[str, Preset] = {
                 "the source asks this of the counts in output tables; to ask it of classes of microdata is closeknit's reading",
             ),
             open=(
-                "whether microdata may leave the service at all",
+                "whether microdata may be taken out of the service at all",
                 "class disclosure and dominance, which the guidance treats separately: add l-diversity or t-closeness",
             ),
         ),

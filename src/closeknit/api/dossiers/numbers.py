@@ -37,13 +37,13 @@ def list_sensitive(evidence: Evidence) -> Iterator[Answer]:
     stated = evidence.certificate.guarantees
     about = {guarantee.text for guarantee in stated if guarantee.column is not None}
     yield from (_guarantee(one) for one in evidence.audit.guarantees if one.text in about)
-    covered = _covered_columns(evidence)
+    covered = _find_covered(evidence)
     names = [column.name for column in evidence.report.columns if "sensitive" in column.role and column.name not in covered]
     if names:
         yield Answer(label="Sensitive attributes without a guarantee", value=", ".join(names), basis="recomputable")
 
 
-def _covered_columns(evidence: Evidence) -> set[str]:
+def _find_covered(evidence: Evidence) -> set[str]:
     """Sensitive attributes that a guarantee is about."""
     return {name for guarantee in evidence.certificate.guarantees for name in parts(guarantee.column)}
 
@@ -163,7 +163,7 @@ def list_roles(evidence: Evidence) -> Iterator[Answer]:
         removed = [*schema.identifier, *([schema.person] if schema.person else []), *schema.drop]
         value = ", ".join(removed) or "none"
         yield Answer(label="Direct identifiers and other removed columns", value=value, basis="private", detail="not published")
-    loss, covered = evidence.certificate.loss.columns, _covered_columns(evidence)
+    loss, covered = evidence.certificate.loss.columns, _find_covered(evidence)
     for column in evidence.report.columns:
         if "quasi" in column.role:
             value = f"{next(iter(evidence.certificate.form))}, as {evidence.kinds.get(column.name, '')}"
