@@ -382,8 +382,9 @@ class Prefix(Nominal):
         """The code with everything after the kept characters masked; it keeps its length."""
         if self.keep is None:
             return text
-        kept = HIDDEN_AREA if self.zip3 is not None and text[:AREA_DIGITS] in self.zip3 else text[: self.keep]
-        return kept + STAR * (len(text) - self.keep)
+        area = text[:AREA_DIGITS]
+        hidden = self.zip3 is not None and (area in self.zip3 or not re.fullmatch(r"\d{3}", area))
+        return (HIDDEN_AREA if hidden else text[: self.keep]) + STAR * (len(text) - self.keep)
 
     def bind(self, values: Values) -> tuple[Domain, Int32]:
         """Leaves are the codes that occur; a code of another length than `length`, or with a mask, is refused."""
