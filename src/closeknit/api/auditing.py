@@ -24,6 +24,7 @@ from closeknit.api.release_faults import (
     find_text_faults,
 )
 from closeknit.api.request_checks import check_models
+from closeknit.api.signature_checks import check_signatures
 from closeknit.core.audit import Audit, CheckedGuarantee, Recomputation, differences, find_finer_secrets
 from closeknit.core.certificate import Certificate, Guarantee
 from closeknit.core.certifying import list_unprotected
@@ -56,6 +57,7 @@ def audit(
     csv: CsvFormat | None = None,
     engine: str | None = None,
     master: str | None = None,
+    key: str | PathLike[str] | None = None,
 ) -> Audit:
     """Recompute every guarantee of any release, from its cells alone.
 
@@ -74,6 +76,7 @@ def audit(
         csv: how a CSV file is written, where closeknit did not write it.
         engine: "spark" leaves the rows on Spark; so does a Spark frame.
         master: the address of a Spark cluster.
+        key: the public key of the signer; a signature next to the certificate must then be valid.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(200), ck.datasets.hospital_schema(), [ck.KAnonymity(4)])
@@ -115,6 +118,8 @@ def audit(
         found = _find_in_files(data, parts, claimed, certificate, in_folder)
         found += find_text_faults(claimed, source_of(data).read_certificate()) if stored else []
         findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed, shape.attested), *found]
+    signatures, unsigned = check_signatures(certificate, content, key)
+    findings += unsigned
     canonical = claimed is not None and claimed.format == FORMAT  # earlier formats had other orders of rows and other notes
     labels = shape.read_labels(columns, schema)
     faults += find_note_faults(claimed, labels, shape, formulas) if claimed and canonical else []
@@ -130,6 +135,7 @@ def audit(
         joint=seen.certificate.joint,
         notes=tuple(_remarks(seen, schema, models) + formulas + unchecked),
         loss=stated,
+        signatures=tuple(signatures),
     )
 
 

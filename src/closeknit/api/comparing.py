@@ -132,7 +132,11 @@ def list_methods(models: Sequence[Model], form: str = GENERALIZED) -> list[str]:
     """
     requested = list_models(models)
     forms = {form, GENERALIZED}  # classes made for ranges can be written in any form
-    return [name for name, method in REGISTRY.items() if can_plan(method, requested) and method.usual_form in forms]
+    return [
+        name
+        for name, method in REGISTRY.items()
+        if method.competes and can_plan(method, requested) and method.usual_form in forms
+    ]
 
 
 def save_comparison(comparison: Comparison, folder: str | PathLike[str], force: bool = False) -> None:

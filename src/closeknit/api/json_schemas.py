@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from closeknit.api.presets import PRESETS
 from closeknit.api.recipe import FORMS, METHODS, MODELS, RecipeKeys
 from closeknit.core.certificate import Certificate, Document
 from closeknit.core.formats import FORMAT
@@ -57,11 +58,11 @@ def _build_recipe_schema() -> dict[str, Any]:
     keys = schema["properties"]
     keys["schema"] = {"type": "object", "propertyNames": {"enum": [*Schema.model_fields]}}
     keys["models"] |= {"items": _name_one(MODELS)}
-    registries: dict[str, Mapping[str, Any]] = {"method": METHODS, "form": FORMS, "stream": STREAMS}
+    registries: dict[str, Mapping[str, Any]] = {"method": METHODS, "form": FORMS, "stream": STREAMS, "preset": PRESETS}
     for key, known in registries.items():
         keys[key] |= {"anyOf": [{"enum": sorted(known)}, _name_one(known), nothing]}
     keys["suppress"] |= {"type": "number", "minimum": 0, "maximum": 1}
-    return {**schema, "required": ["schema"], "anyOf": [{"required": ["models"]}, {"required": ["stream"]}]}
+    return {**schema, "required": ["schema"], "anyOf": [{"required": [key]} for key in ("models", "stream", "preset")]}
 
 
 def _name_one(known: Mapping[str, Any]) -> dict[str, Any]:

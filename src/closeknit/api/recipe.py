@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
+from closeknit.api.presets import Preset, expand_preset
 from closeknit.core.certificate import model_form
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.method import Method
@@ -40,6 +41,7 @@ class RecipeKeys(BaseModel):
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
+    preset: Any = None  # expanded before the other keys are read
     data: str | dict[str, Any] | None = None
     columns: dict[str, Any] = Field(alias="schema")
     models: list[Any]
@@ -63,12 +65,14 @@ class Recipe:
         keys: The checked keys of the recipe.
         base: The folder that paths in the recipe are relative to.
         file: The name of the recipe in messages.
+        preset: What the recipe follows; its keys are expanded already.
     >>> recipe = Recipe.of({"data": "a.csv", "schema": {"quasi": {"age": "numeric"}}, "models": [{"k_anonymity": {"k": 5}}]})
     >>> recipe.models, recipe.method
     ([KAnonymity(k=5, over=None)], Knit(proposals=None, seconds=None))
     """
 
-    def __init__(self, keys: RecipeKeys, base: Path | None, file: object) -> None:
+    def __init__(self, keys: RecipeKeys, base: Path | None, file: object, preset: Preset | None = None) -> None:
+        self.preset = preset
         place = {"path": keys.data} if isinstance(keys.data, str) else dict(keys.data or {})
         self.data = _find_source(place, base)
         if self.data is None:
@@ -118,13 +122,14 @@ class Recipe:
         """Build a recipe from plain mappings."""
         if not isinstance(forms, Mapping):
             raise BadInput("this is not a recipe", file=file, right="it must have the keys data, schema and models")
+        forms, preset = expand_preset(forms)
         try:
             keys = RecipeKeys.model_validate({"models": [], **forms} if "stream" in forms else dict(forms))
         except ValidationError as error:
             names = [field.alias or name for name, field in RecipeKeys.model_fields.items()]
             bad = explain_error(error, "recipe", names)
             raise BadInput(bad.what, file=file, right=bad.right) from None
-        return cls(keys, base, file)
+        return cls(keys, base, file, preset)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Recipe:

@@ -125,11 +125,13 @@ def ends(cell: str) -> tuple[Fraction, Fraction]:
 
 
 def days(cell: str) -> tuple[datetime.date, datetime.date]:
-    """Return the first and last day of a written day, month, quarter, year or decade.
+    """Return the first and last day of a written day, month, quarter, year or decade, or of all years up to one.
 
     >>> [day.isoformat() for day in days("2024-Q1")]
     ['2024-01-01', '2024-03-31']
     """
+    if cell.startswith("<="):
+        return datetime.date.min, datetime.date(int(cell[2:]), 12, 31)
     year = int(cell[:4])
     if cell.endswith("s"):
         return datetime.date(year, 1, 1), datetime.date(year + 9, 12, 31)

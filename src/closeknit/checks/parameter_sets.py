@@ -32,6 +32,7 @@ METHODS: dict[str, list[Params]] = {
     "pca_draw": [{}, {"fill": "hilbert", "groups": 5}, {"embedding": "one-hot", "scaled": False, "polish": False}],
     "microaggregation": [{}, {"first": "t"}, {"refine": True}],
     "incognito": [{}],
+    "fixed_levels": [{}],
     "knit": [{"proposals": 20_000}, {}, {"proposals": 0}],
     "anatomy": [{"l": 1.5}, {"l": 2}, {"l": "1.3", "rows": "random"}],
     "slicing": [
@@ -146,6 +147,7 @@ REFUSED: dict[str, list[Params]] = {
         {"seconds": 1, "proposals": 9},
     ],
     "soft_stop": [{"eps": 0}, {"eps": 11}, {"eps": "much"}, {"c": 0}, {"share": 2}, {"split": "loose"}, {"advice": "age"}],
+    "fixed_levels": [],
     "incognito": [{"most": 0}, {"most": "many"}, {"most": 2.5}],
     "anatomy": [{"l": 1}, {"l": "many"}, {"rows": "far"}, {"column": 3}],
     "slicing": [
@@ -295,6 +297,7 @@ KINDS: dict[str, list[tuple[Any, list[Any]]]] = {
         (date(), ["2024-03-17", "2024-01-02", "2031-05-01", "2024-12-31", "2023-12-31"]),
         (date(["month", "year"], lo="2020-01-01", hi="2029-12-31"), ["2024-03", "2024-04", "2020-01"]),
         (date(level="year"), ["2024-03-17", "2024-01-02", "2031-05-01"]),
+        (date(["year"], reference="2024-12-31"), ["1930-03-17", "1934-12-31", "1935-01-01", "1941-05-01"]),
         (date(["day", "quarter"]), [np.datetime64("2024-03-17"), np.datetime64("2024-02-29"), np.datetime64("2025-02-28")]),
     ],
     "prefix": [

@@ -16,9 +16,11 @@ import typer
 from closeknit import __version__
 from closeknit.cli.apply import apply
 from closeknit.cli.attack import attack
+from closeknit.cli.audit import audit
 from closeknit.cli.command_errors import exit_now, handle_errors, print_stderr
 from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format, describe_format
 from closeknit.cli.database_options import Query, Table, data_of, hide_passwords, target_of
+from closeknit.cli.dossier import dossier
 from closeknit.cli.frontier import frontier
 from closeknit.cli.options import (
     Engine,
@@ -39,9 +41,11 @@ from closeknit.cli.options import (
     refuse_existing,
     shorten_path,
 )
+from closeknit.cli.presets import presets
 from closeknit.cli.report import report
 from closeknit.cli.risk import risk
 from closeknit.cli.serve import serve, ui
+from closeknit.cli.sign import keys, sign
 from closeknit.cli.stream import stream
 
 if TYPE_CHECKING:
@@ -55,15 +59,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-
-
-class AuditFormat(StrEnum):
-    """How an audit is printed."""
-
-    text = "text"
-    json = "json"
-    sarif = "sarif"
-    junit = "junit"
 
 
 class FileFormat(StrEnum):
@@ -121,6 +116,8 @@ def closeknit(
     closeknit compare recipe.yaml                    find the method with the least loss under these guarantees
     closeknit frontier recipe.yaml                   see what a stricter or looser guarantee would cost
     closeknit stream recipe.yaml < in > out          anonymize a stream of rows
+    closeknit dossier out/ --for ema -o dossier/     answer the questions of a regulator with numbers
+    closeknit sign out/ --key key                    sign a release; recipients verify it with audit --key key.pub
     closeknit ui                                     do all this in the browser
     closeknit serve --token-file tokens ...          serve the same pages and a REST service to a team
 
@@ -334,67 +331,7 @@ def _write_to(release: Release, target: Any, replace: bool, as_json: bool) -> No
         typer.echo(line)
 
 
-@app.command(short_help="Recompute the guarantees of a release.")
-def audit(
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE...", help="Anyone's release: a file, a public folder, a database or lake; or several."),
-    ],
-    table: Table = None,
-    certificate: Annotated[Path | None, typer.Option(help="Its certificate; default: the certificate.json next to it.")] = None,
-    recipe: Annotated[Path | None, typer.Option(help="Check the schema and guarantees of this recipe instead.")] = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    sheet: Sheet = None,
-    header_row: HeaderRow = None,
-    labels: Labels = None,
-    version: Version = None,
-    engine: Engine = None,
-    master: Master = None,
-    format: Annotated[AuditFormat, typer.Option(help="sarif for code scanning, junit for build servers.")] = AuditFormat.text,
-    as_json: Json = False,
-) -> None:
-    """Recompute every guarantee from the cells of a release alone.
-
-    Exit status: 0 all are recomputed and met; 1 one is not met, or the release differs from its certificate; 2 bad input;
-    3 met as far as it can be checked: the others are attested by the data owner, or vacuous without a note. Of several
-    releases the worst counts: 1 before 3.
-
-    \b
-    closeknit audit out/
-    closeknit audit releases/*/ --format junit > audit.xml
-    closeknit audit received.csv --certificate mailed/certificate.json
-    closeknit audit made_elsewhere.csv --recipe recipe.yaml --json
-    closeknit audit release.xlsx                     its certificate is on its second sheet
-    closeknit audit out/release.parquet --engine spark
-    closeknit audit '${CLINIC_URL}' --table public.release
-    """
-    if certificate is not None and recipe is not None:
-        raise typer.BadParameter("give --certificate or --recipe, not both")
-    with handle_errors():
-        from closeknit.api import audit as audit_release
-        from closeknit.api.recipe import Recipe
-        from closeknit.cli.audit_output import place_name, print_audits, release_of
-
-        place = {"table": table, "sheet": sheet, "header": header_row, "labels": labels, "version": version}
-        options: dict[str, Any] = {
-            "csv": csv_format(delimiter, encoding, decimal, thousands),
-            "engine": engine,
-            "master": master,
-        }
-        if recipe is not None:
-            requested = Recipe.read(recipe)
-            options |= {"schema": requested.schema, "models": requested.models, "form": requested.form}
-            options["escape_formulas"] = requested.escape_formulas
-        else:
-            options["certificate"] = certificate
-        releases = {place_name(release): data_of(release, **place) for release in map(release_of, files)}
-        found = {name: audit_release(release, **options) for name, release in releases.items()}
-        status = print_audits(found, AuditFormat.json.value if as_json else format.value)
-    if status:
-        raise typer.Exit(status)
+app.command(short_help="Recompute the guarantees of a release.")(audit)
 
 
 @app.command(short_help="Compare methods under a recipe's guarantees.")
@@ -446,6 +383,10 @@ app.command(short_help="Write later rows with the labels of an earlier release."
 app.command(short_help="Measure the disclosure risk of a release.")(attack)
 app.command(short_help="See what a stricter or looser guarantee would cost.")(frontier)
 app.command(short_help="Render the report of a saved release.")(report)
+app.command(short_help="List presets, or show one.")(presets)
+app.command(short_help="Write what a reviewer of a release reads.")(dossier)
+app.command(short_help="Sign a release.")(sign)
+app.add_typer(keys, name="keys")
 app.command(short_help="Measure the re-identification risk of a table.")(risk)
 app.command(short_help="Anonymize a stream of rows.")(stream)
 app.command(short_help="Open closeknit in the browser.")(ui)

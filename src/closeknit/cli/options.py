@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from closeknit.cli.command_errors import print_stderr
 from closeknit.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def read_recipe(path: Path, seed: int | None) -> Recipe:
     from closeknit.api.recipe import Recipe
 
     recipe = Recipe.read(path)
+    if recipe.preset is not None:
+        print_stderr(f"preset {recipe.preset.name}: {'; '.join(recipe.preset.says)}")
     recipe.seed = recipe.seed if seed is None else seed
     return recipe
 

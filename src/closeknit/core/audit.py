@@ -80,6 +80,29 @@ class CheckedGuarantee(Record):
         return cls(**same, status=status)
 
 
+class CheckedSignature(Record):
+    """A signature next to the certificate.
+
+    Args:
+        file: its name.
+        key: the id of the key that it was verified with; None where it was not verified.
+        signer: who signed, in their own words.
+        valid: whether it is by this key and covers the release and the certificate as they are.
+    """
+
+    file: str
+    key: str | None = None
+    signer: str | None = None
+    valid: bool = False
+
+    def line(self) -> str:
+        """One line for people."""
+        if self.key is None:
+            return f"{self.file} is present and was not verified: give the public key of its signer"
+        who = f"signed by '{self.signer}' with" if self.signer else "signed with"
+        return f"{who} the key {self.key}; {'nothing has' if self.valid else 'something'} changed since"
+
+
 class Audit(Summarized, Record):
     """The outcome: `ok` only if every guarantee was recomputed and is met, and nothing else is wrong.
 
@@ -93,6 +116,7 @@ class Audit(Summarized, Record):
     notes: tuple[str, ...] = ()
     joint: Joint | None = None
     loss: LossRecord
+    signatures: tuple[CheckedSignature, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -115,7 +139,8 @@ class Audit(Summarized, Record):
             [one.text, one.requested, "-" if one.why else render_level(one.measured), one.status] for one in self.guarantees
         ]
         grid = [["guarantee", "requested", "measured", ""], *rows]
-        return Summary(f"Audit of {self.rows:,} rows: {self.status}", grid, [*self.findings, *self.notes])
+        notes = [*self.findings, *self.notes, *(signature.line() for signature in self.signatures)]
+        return Summary(f"Audit of {self.rows:,} rows: {self.status}", grid, notes)
 
     def to_json(self) -> str:
         """The audit as text for machines."""
@@ -133,6 +158,7 @@ class Audit(Summarized, Record):
         lines.append(f"rows           {self.rows:,} in {size.count:,} classes of {size.smallest:,} to {size.largest:,}")
         lines.append(f"loss           {self.loss.a:.4f} (General Loss Metric A; B: {self.loss.b:.4f})")
         lines += [f"note           {note}" for note in self.notes]
+        lines += [f"signature      {signature.line()}" for signature in self.signatures]
         lines.append(self._verdict())
         return "\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in line) for line in lines)
 

@@ -60,6 +60,7 @@ class Method(ABC):
     spends: ClassVar[bool] = False  # whether it cuts classes until all of them together use up a budget (`Model.budget`)
     sees_all: ClassVar[bool] = False  # whether it judges guarantees over some columns itself, of whole levels
     blind: ClassVar[bool] = False  # classes depend on quasi-identifiers and attributes of the guarantees alone; checked
+    competes: ClassVar[bool] = True  # whether `compare` and `frontier` try it where no methods are named
     usual_form: ClassVar[str] = "generalized"  # the form of its outcome where none is requested
     if TYPE_CHECKING:  # a class attribute or a property, as the method chooses
 
@@ -112,6 +113,14 @@ class Method(ABC):
         """
         return ()
 
+    def least_guarantees(self, schema: Schema) -> Sequence[Model]:
+        """What is certified where nothing is requested; none: then something must be requested.
+
+        Args:
+            schema: roles and kinds of the columns.
+        """
+        return ()
+
 
 def deals_by_rank(method: Method, schema: Schema) -> bool:
     """Whether a method runs by ranks for this schema: rows of one person need parts all the same."""
@@ -125,5 +134,5 @@ def can_plan(method: Method | type[Method], models: Iterable[Model]) -> bool:
 
 def list_guarantees(method: Method, schema: Schema, models: Sequence[Model]) -> list[Model]:
     """The requested guarantees, and those of the method itself."""
-    requested = list_models(models)
+    requested = list_models(models) or list(method.least_guarantees(schema))
     return [*requested, *(model for model in method.guarantees(schema) if model not in requested)]

@@ -361,6 +361,9 @@ def refuse_files(forms: object, right: str, file: object = None) -> None:
         for name, form in kinds.items() if isinstance(kinds, Mapping) else ():
             if form == "csv" or (isinstance(form, Mapping) and "csv" in form):
                 raise BadInput("its hierarchy is a file of its own", file=file, column=str(name), right=right)
+            areas = form.get("prefix") if isinstance(form, Mapping) else None
+            if isinstance(areas, Mapping) and isinstance(areas.get("zip3"), str):
+                raise BadInput("its ZIP areas are a file of their own", file=file, column=str(name), right=right)
 
 
 def refuse_populations(forms: object, right: str, file: object = None) -> None:

@@ -4,6 +4,7 @@ from closeknit.core.method import Method
 from closeknit.methods.anatomy import Anatomy
 from closeknit.methods.burel import Burel
 from closeknit.methods.fcm_draw import FcmDraw
+from closeknit.methods.fixed_levels import FixedLevels
 from closeknit.methods.fragmentation import Fragmentation
 from closeknit.methods.incognito import Incognito
 from closeknit.methods.knit import Knit
@@ -31,6 +32,7 @@ REGISTRY: dict[str, type[Method]] = {
         Slicing,
         Anatomy,
         SoftStop,
+        FixedLevels,
     )
 }
 
@@ -39,6 +41,7 @@ __all__ = [
     "Anatomy",
     "Burel",
     "FcmDraw",
+    "FixedLevels",
     "Fragmentation",
     "Incognito",
     "Knit",

@@ -126,10 +126,12 @@ class SoftStop(Method):
             what = "rows of one person may be in several classes, which soft_stop does not cover"
             raise BadInput(what, column=schema.person, right="leave person_rows out")
         for model in models:
-            if not model.monotone or ("release" in model.needs and not model.of_method):
-                what = f"soft_stop cannot meet {model.name}: it has no margin for a guarantee that merging classes can break"
-                about = f"soft_stop cannot meet {model.name}, which is about the whole release"
-                raise BadInput(about if model.monotone else what, right="choose another method, such as knit")
+            if model.over is not None or model.budget or ("release" in model.needs and not model.of_method):
+                what = f"soft_stop cannot meet {model.name}, which is about more than single classes"
+                raise BadInput(what, right="choose another method, such as knit")
+            if not model.monotone:
+                what = f"soft_stop cannot meet {model.name}: merging classes that are written alike could break it"
+                raise BadInput(what, right="choose another method, such as knit")
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Cut level by level; every open class has one test per round."""

@@ -19,10 +19,11 @@ from closeknit.io.sources import source_of
 from closeknit.io.written_files import FORMATS
 
 RELEASE, CERTIFICATE, README = "release", "certificate.json", "README.txt"
+SIGNATURE = "certificate.sig"  # a DSSE envelope, next to the certificate
 RECIPE, CLASSES, RECODING = "recipe.yaml", "classes.csv", "recoding.json"
 PAGE, REPORT = "report.html", "report.json"  # one of each in both folders
 OWN_FILES = re.compile(
-    rf"(release|quasi|sensitive|slice_\d+)\.({'|'.join(FORMATS)})|certificate\.json|recipe\.yaml|classes\.csv|recoding\.json|"
+    rf"(release|quasi|sensitive|slice_\d+)\.({'|'.join(FORMATS)})|certificate\.(json|sig)|recipe\.yaml|classes\.csv|recoding\.json|"
     r"report\.(html|json)|README\.txt"
 )
 ALLOWED_FILES = re.compile(
