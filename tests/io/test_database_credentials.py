@@ -214,3 +214,9 @@ def test_the_environment_of_the_drivers_is_used(postgresql: Server, mariadb: Ser
     monkeypatch.setenv("MYSQL_PWD", PASSWORD)
     for server in (postgresql, mariadb):
         assert Database(server.url().replace(f":{ESCAPED}", ""), query="SELECT 1 AS a").read().rows == 1
+
+
+def test_no_error_of_a_driver_is_chained_to_a_sentence() -> None:
+    with pytest.raises(ck.BadInput, match="there is no driver for mssql://") as caught:
+        Database("mssql://ann:S3cret@host/clinic", "x").read()
+    assert list(chain(caught.value)) == [caught.value]

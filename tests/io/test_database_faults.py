@@ -16,29 +16,11 @@ from typing import Any
 import pytest
 
 import closeknit as ck
-from closeknit.core.columns import Columns
 from closeknit.io.database import Database
 from conftest import SOAK, SOAK_SEED
 from database_servers import Server
+from database_writer import ROWS, write
 from tcp_proxy import Proxy
-
-ROWS = 3000
-WRITER = """
-import sys
-from test_database_faults import write
-url, table = sys.argv[1:]
-print("ready", flush=True)
-for number in range(10**9):
-    write(url, table, number, replace=number > 0)
-    print(number, flush=True)
-"""
-
-
-def write(url: str, table: str, number: int, replace: bool = False, rows: int = ROWS) -> None:
-    """A release whose cells, certificate and recipe have the same number."""
-    columns = Columns.of({"number": [number] * rows, "text": [f"row {i} of {number}" for i in range(rows)]})
-    private = {"recipe.yaml": str(number), "classes.csv": Columns.of({"class": [number] * rows})}
-    Database(url, table).write(columns, str(number), private, replace)
 
 
 def find_number(url: str, table: str, rows: int = ROWS) -> int | None:
@@ -65,8 +47,8 @@ def find_number(url: str, table: str, rows: int = ROWS) -> int | None:
 
 def kill_writer(url: str, table: str, wait: float) -> int:
     """Start a process that writes one release after the other, kill it after a while, and return how many it wrote."""
-    words = [sys.executable, "-c", WRITER, url, table]
-    path = os.pathsep.join([*sys.path, str(Path(__file__).parent)])
+    words = [sys.executable, "-m", "database_writer", url, table]
+    path = os.pathsep.join(sys.path)
     child = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path})
     assert child.stdout is not None
     assert child.stdout.readline() == "ready\n"
@@ -95,7 +77,7 @@ def test_a_lost_connection_leaves_a_whole_release_or_none(kind: str, request: py
         write(server.url(port=proxy.port), f"whole_{chance.randrange(10**9)}", 1, rows=rows)
         most = proxy.passed
     table, expected = f"cut_{chance.randrange(10**9)}", None
-    for number in range(400 if SOAK else 6):
+    for number in range(400 if SOAK else 4):
         cut = chance.randrange(most // 2, most + 500) if number % 4 else chance.randrange(most - 150, most)
         with Proxy(server.port, cut) as proxy:
             try:
@@ -128,7 +110,7 @@ def test_a_failure_before_any_statement_leaves_a_whole_release(
     monkeypatch.setattr(engine, "fetch", fetch)
     write(url, table, 1, replace=True, rows=rows)
     expected, total = 1, statements
-    for last in range(0 if SOAK else total - 8, total):
+    for last in range(0 if SOAK else total - 6, total):
         statements = 0
         with pytest.raises(ck.BadInput, match="the connection is lost"):
             write(url, table, last + 2, replace=True, rows=rows)
