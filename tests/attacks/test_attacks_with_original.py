@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import closeknit as ck
 from attack_cases import rerun_of
 from closeknit.attacks.candidate_rows import candidate_rows
-from closeknit.attacks.covering import Covering, coverings
+from closeknit.attacks.covering import coverings
 from closeknit.attacks.intersection import intersection
 from closeknit.attacks.matching_buckets import matching_buckets
 from closeknit.attacks.population import population_linkage
@@ -24,6 +24,7 @@ from closeknit.attacks.private_attacks import with_original, with_population
 from closeknit.attacks.temporal import temporal
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
+from closeknit.core.covering import Covering
 from closeknit.core.errors import BadInput
 from closeknit.forms.release_reading import reading_of
 from closeknit.kernels.geometry.overlaps import box_tree, overlapping, overlapping_weight

@@ -1,18 +1,21 @@
 """The functions of the toolkit: `anonymize` a table, `compare` methods, compute the `frontier` of privacy and loss, `choose_k`,
-`audit` and `attack` a release, `suggest` roles and kinds of columns, `replay` a table as a stream."""
+`audit` and `attack` a release, measure its `risk`, `suggest` roles and kinds of columns, `replay` a table as a stream."""
 
 from closeknit.api.anonymizing import anonymize, run, suggest
+from closeknit.api.applying import apply
 from closeknit.api.attacking import AttackReport, attack
 from closeknit.api.auditing import audit
 from closeknit.api.choosing_k import choose_k
 from closeknit.api.comparing import compare, compare_recipe, save_comparison
 from closeknit.api.replaying import replay
+from closeknit.api.risking import risk, suda
 from closeknit.api.streaming import certificate_on_spark, flush_on_spark, stream_on_spark
 from closeknit.api.tradeoff import frontier, frontier_recipe, save_frontier
 
 __all__ = [
     "AttackReport",
     "anonymize",
+    "apply",
     "attack",
     "audit",
     "certificate_on_spark",
@@ -23,9 +26,11 @@ __all__ = [
     "frontier",
     "frontier_recipe",
     "replay",
+    "risk",
     "run",
     "save_comparison",
     "save_frontier",
     "stream_on_spark",
+    "suda",
     "suggest",
 ]

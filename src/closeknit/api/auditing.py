@@ -12,6 +12,7 @@ import numpy as np
 from closeknit.api.distributed import inspect_on_spark, wants_spark
 from closeknit.api.publishing import all_secrets
 from closeknit.api.recipe import FormSpec, ModelSpecs, form_of, models_from
+from closeknit.api.release_cells import read_cells
 from closeknit.api.release_faults import (
     find_byte_faults,
     find_file_faults,
@@ -20,6 +21,7 @@ from closeknit.api.release_faults import (
     find_note_faults,
     find_order_faults,
     find_part_faults,
+    find_text_faults,
 )
 from closeknit.api.request_checks import check_models
 from closeknit.core.audit import Audit, CheckedGuarantee, Recomputation, differences, find_finer_secrets
@@ -28,7 +30,7 @@ from closeknit.core.certifying import list_unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.formats import FORMAT
-from closeknit.core.formulas import formula_notes, unescape_columns
+from closeknit.core.formulas import formula_notes
 from closeknit.core.look_alikes import look_alike_notes
 from closeknit.core.model import Model, joints
 from closeknit.core.schema import Schema, require_schema
@@ -36,7 +38,6 @@ from closeknit.core.table import Form
 from closeknit.forms import generalized
 from closeknit.io.canonical import canonical_blocks, hash_of_blocks
 from closeknit.io.csv import CsvFormat
-from closeknit.io.files import read_written
 from closeknit.io.source import Source
 from closeknit.io.sources import source_of
 from closeknit.release.release_paths import find_certificate, read_certificate, release_file
@@ -63,7 +64,8 @@ def audit(
     canonical is only noted.
 
     Args:
-        data: a frame, a file, or the public folder of a release, which must have nothing else in it.
+        data: a frame, a file, a table of a database (`ck.sql`), or the public folder of a release, which must have
+            nothing else in it.
         schema: the published columns, where there is no certificate.
         models: the guarantees to check, where there is no certificate.
         certificate: the certificate or its path.
@@ -78,10 +80,11 @@ def audit(
     >>> ck.audit(release.frame, certificate=release.certificate).ok
     True
     """
-    data, in_folder = release_file(data), False
+    data, in_folder, stored = release_file(data), False, False
     if certificate is None and schema is None and models is None:
         certificate = find_certificate(data)
         in_folder = isinstance(certificate, Path)
+        stored = isinstance(certificate, Certificate)
     claimed = None if certificate is None else read_certificate(certificate)
     if claimed is not None:
         schema = Schema.from_forms(claimed.columns) if schema is None else schema
@@ -94,11 +97,11 @@ def audit(
     if wants_spark(data, engine, master):
         columns, seen, content, formulas = inspect_on_spark(data, schema, models, shape, suppressed, csv, master, escapes)
         persons, parts = False, {}
-        findings = _check_columns(columns, schema, shape.added)
+        findings = _check_columns(columns, schema, shape)
         unchecked = ["the order of rows and the bytes of files were not checked on Spark"]
     else:
-        written = _refuse_empty(read_written(data, csv))
-        columns = unescape_columns(written) if escapes else written
+        written, columns = read_cells(data, schema, shape, escapes, csv)
+        _refuse_empty(written)
         findings, seen, persons = _read_release(columns, schema, models, shape, suppressed)
         blocks, formulas = list(canonical_blocks(written)), formula_notes(columns)
         content, parts, unchecked = hash_of_blocks(iter(blocks)), shape.parts(columns, schema), []
@@ -110,10 +113,15 @@ def audit(
     findings += find_finer_secrets(columns, schema)
     if claimed:
         found = _find_in_files(data, parts, claimed, certificate, in_folder)
-        findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed), *found]
+        found += find_text_faults(claimed, source_of(data).read_certificate()) if stored else []
+        findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed, shape.attested), *found]
     canonical = claimed is not None and claimed.format == FORMAT  # earlier formats had other orders of rows and other notes
-    faults += find_note_faults(claimed, columns, shape, formulas) if claimed and canonical else []
+    labels = shape.read_labels(columns, schema)
+    faults += find_note_faults(claimed, labels, shape, formulas) if claimed and canonical else []
     unchecked += [] if canonical else [f"the form is not canonical: {fault}" for fault in faults]
+    if attested := [part for part in ("loss", "classes") if part in shape.attested]:
+        unchecked.append(f"{' and '.join(attested)} cannot be recomputed: numbers replace the ranges of the classes")
+    stated = claimed.loss if claimed and attested else seen.certificate.loss
     return Audit(
         guarantees=tuple(_check_guarantees(seen, models, schema, persons, claimed)),
         findings=tuple(findings + faults if canonical else findings),
@@ -121,7 +129,7 @@ def audit(
         classes=seen.certificate.classes,
         joint=seen.certificate.joint,
         notes=tuple(_remarks(seen, schema, models) + formulas + unchecked),
-        loss=seen.certificate.loss,
+        loss=stated,
     )
 
 
@@ -136,10 +144,9 @@ def _check_required(schema: Schema | None, models: ModelSpecs | None) -> tuple[S
     return schema, models_from(models)
 
 
-def _refuse_empty(written: Columns) -> Columns:
+def _refuse_empty(written: Columns) -> None:
     if written.rows == 0:
         raise BadInput("the release has no rows", right="give a table with at least one row")
-    return written
 
 
 def _find_in_files(
@@ -171,7 +178,7 @@ def _read_release(
     columns: Columns, schema: Schema, models: Sequence[Model], shape: Form, suppressed: int
 ) -> tuple[list[str], Recomputation, bool]:
     """What is wrong with the columns of a local release, its recomputation, and whether it has persons."""
-    findings = _check_columns(columns, schema, shape.added)
+    findings = _check_columns(columns, schema, shape)
     heads = columns[schema.person].codes.astype(np.int64) if schema.person and schema.person in columns else None
     persons = None if heads is None else dict.fromkeys(schema.published, heads)
     joint = all_secrets(schema)
@@ -200,15 +207,18 @@ def _ground_notes(seen: Recomputation, models: Sequence[Model]) -> list[str]:
     return notes
 
 
-def _check_columns(columns: Columns, schema: Schema, added: Sequence[str]) -> list[str]:
-    """Every column that is judged must be there; one that is never published must not. `added`: by the form."""
-    for name in (*added, *schema.quasi, *schema.sensitive):
-        if name not in columns:
+def _check_columns(columns: Columns, schema: Schema, form: Form) -> list[str]:
+    """Every column that is judged must be there; one that is never published must not."""
+    added, listed = form.added, form.list_columns(schema)
+    for name in listed:
+        if name not in columns and name not in schema.plain:
             raise BadInput("is not in the release", column=name, right=suggest_name(name, columns))
-    known = {*added, *schema.used, *schema.removed}
+    replaced = {name for name in schema.quasi if name not in listed}
+    known = ({*listed, *schema.used, *schema.removed}) - replaced
     for name in columns:
         if name not in known:
-            raise BadInput("has no role", column=name, right="name its role in the schema")
+            right = f"its ranges are in {name}_lo and {name}_hi" if name in replaced else "name its role in the schema"
+            raise BadInput("must not be in this release" if name in replaced else "has no role", column=name, right=right)
     leaked = [name for name in (*schema.identifier, schema.person) if name in columns and name not in added]
     found = [f"column '{name}' identifies people and must not be in a release" for name in leaked]
     dropped = [name for name in schema.drop if name in columns]
@@ -241,7 +251,7 @@ def _mark_uncheckable(found: CheckedGuarantee, claimed: Guarantee) -> CheckedGua
 
 def _check_guarantee(guarantee: Guarantee, model: Model, schema: Schema, persons: bool, attested: set[str]) -> CheckedGuarantee:
     in_persons = "persons" in model.needs and ((schema.person is not None and not persons) or guarantee.text in attested)
-    too_few = model.bounds == "size" and not guarantee.met  # a class has no more persons than rows
+    too_few = model.bounds == "size" and not model.budget and not guarantee.met  # a class has no more persons than rows
     if in_persons and not too_few:
         why = "it was counted in persons, who are not published"
         return CheckedGuarantee(text=guarantee.text, requested=guarantee.requested, status="not checkable", why=why)

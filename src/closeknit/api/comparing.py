@@ -13,6 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from closeknit import __version__
 from closeknit.api.anonymizing import anonymize
 from closeknit.api.parameter_sweep import measure_of, strictness
@@ -230,6 +232,10 @@ class _Run:
             self._certificate(self.columns.take(few), method, ignore_progress)
 
     def _certificate(self, columns: Columns, method: Method, progress: Progress) -> Certificate:
+        if method.runs_once:  # the best of several runs would not be what its guarantee is about
+            order = np.random.default_rng(0).permutation(columns.rows)
+            shuffled = {name: columns[name].take(order) for name in self.schema.sensitive if name in columns}
+            columns = Columns({**columns.columns, **shuffled}, columns.rows)
         return anonymize(columns, self.schema, self.models, method, progress=progress, **self.options).certificate
 
 

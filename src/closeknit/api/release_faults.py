@@ -41,7 +41,7 @@ REPEATED = ("form", "rows", "suppressed", "classes", "loss", "joint", "estimates
 
 def find_order_faults(columns: Columns, schema: Schema, form: Form) -> Iterator[str]:
     """Columns and rows that are not in canonical order, and numbers that are not in their one spelling."""
-    names = [name for name in (*form.added, *schema.published) if name in columns]
+    names = [name for name in form.list_columns(schema) if name in columns]
     if names != (found := [name for name in columns if name in names]):
         yield f"the columns are in the order {', '.join(found)}; the schema's order is {', '.join(names)}"
     yield from form.list_unsorted(columns, schema)
@@ -159,6 +159,12 @@ def find_json_faults(file: Path) -> Iterator[str]:
     differing = [key for key in REPEATED if getattr(report, key) != getattr(claimed, key)]
     differing += [] if [explained.guarantee for explained in report.guarantees] == list(claimed.guarantees) else ["guarantees"]
     yield from (f"{REPORT}, {key}: differs from {file.name}" for key in differing)
+
+
+def find_text_faults(claimed: Certificate, text: str) -> Iterator[str]:
+    """A certificate in a table that is not written as closeknit writes it."""
+    if not _is_canonical(claimed, text):
+        yield "the stored certificate is not written as closeknit writes it: key order, spacing or numbers differ"
 
 
 def _is_canonical(record: Document, text: str) -> bool:

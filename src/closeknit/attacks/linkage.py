@@ -23,7 +23,7 @@ from closeknit.attacks.finding import Detail, Finding
 from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_count, percent, place
 from closeknit.core.columns import Column
 from closeknit.core.combined_secrets import Secret, render_secret
-from closeknit.core.domain import read_ranges
+from closeknit.core.domain import FAR, read_ranges
 from closeknit.core.errors import BadInput
 from closeknit.core.kinds import Kind, texts_of
 from closeknit.core.reading import Reading, without_markers
@@ -120,7 +120,7 @@ def _ranges(column: Column, kind: Kind, markers: tuple[str, ...]) -> tuple[Reals
     """Return both ends of the cell of each row; a missing cell lies beyond all others and inside `*` alone."""
     texts = ["" if text in markers else text for text in texts_of(column.values)] + [""]
     if kind.name == "numeric":
-        lo, hi = read_ranges(texts)
+        lo, hi = (np.clip(ends, -FAR, FAR) for ends in read_ranges(texts))  # `90+` holds no missing cell
     else:
         nodes = _nodes(kind)
         own = float(len(nodes)) + np.arange(len(texts))  # beyond all nodes: an undeclared cell contains only itself

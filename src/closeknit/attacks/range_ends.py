@@ -23,17 +23,18 @@ Cost: the rows inside the cells of each class, found in a tree; a class is left 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.attacks.beliefs import NotApplicable
-from closeknit.attacks.covering import Covering, coverings, people_of, raw_schema
+from closeknit.attacks.covering import coverings, people_of
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.finding_texts import format_count, percent
 from closeknit.core.columns import Column, Columns
+from closeknit.core.covering import Covering, raw_schema
 from closeknit.core.domain import read_ranges
 from closeknit.core.kinds import Numeric
 from closeknit.core.loss import list_texts
@@ -113,7 +114,7 @@ def singling_out(published: Published, original: Any, schema: Schema | None = No
 
 def _exact(schema: Schema) -> Schema:
     """Compare numbers by value, not by bin: an end of a bin is compared with the values themselves."""
-    exact = {name: replace(kind, bins=None) if isinstance(kind, Numeric) else kind for name, kind in schema.quasi.items()}
+    exact = {name: kind.without_coding() if isinstance(kind, Numeric) else kind for name, kind in schema.quasi.items()}
     return schema.model_copy(update={"quasi": exact})
 
 

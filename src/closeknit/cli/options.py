@@ -112,7 +112,7 @@ def data_keys(source: Any, csv: Mapping[str, Any], folder: str | None) -> tuple[
         return path_from(Path(source), folder), csv
     keys = source.form()
     place = keys.pop(source.where())
-    return place if "://" in place else path_from(Path(place), folder), keys
+    return path_from(Path(place), folder) if source.where() == "path" and "://" not in place else place, keys
 
 
 def print_utf8(text: str) -> None:

@@ -25,6 +25,7 @@ from closeknit.core.reading import Reading
 from closeknit.core.record import Record
 from closeknit.core.schema import Schema
 from closeknit.core.strict_json import json_text
+from closeknit.core.subsets import Over, check_over
 from closeknit.core.tree import STAR
 from closeknit.core.vacuity import render_share, vacuous_note
 
@@ -61,9 +62,13 @@ class CheckedGuarantee(Record):
 
     def line(self) -> str:
         """One line for people."""
+        return f"{self.status:13}  {self.sentence()}"
+
+    def sentence(self) -> str:
+        """The guarantee and what was measured, or why it cannot be."""
         if self.status == "not checkable":
-            return f"not checkable  {self.text}: {self.why}"
-        return f"{self.status:13}  {self.text}: measured {render_level(self.measured)}{render_share(self.alone)}"
+            return f"{self.text}: {self.why}"
+        return f"{self.text}: measured {render_level(self.measured)}{render_share(self.alone)}"
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> CheckedGuarantee:
@@ -114,8 +119,11 @@ class Audit(Summarized, Record):
 
     def to_json(self) -> str:
         """The audit as text for machines."""
-        record = {"ok": self.ok, "status": self.status, **self.model_dump(mode="json")}
-        return json_text(record)
+        return json_text(self.to_record())
+
+    def to_record(self) -> dict[str, Any]:
+        """The audit as plain values: its outcome first."""
+        return {"ok": self.ok, "status": self.status, **self.model_dump(mode="json")}
 
     def __str__(self) -> str:
         lines = [guarantee.line() for guarantee in self.guarantees]
@@ -151,7 +159,7 @@ class Recomputation:
 
     certificate: Certificate  # as recomputed from the written cells
     references: Mapping[Secret, tuple[Domain, NDArray[np.int64]]]  # of every guaranteed attribute its leaves and their rows
-    rows_of: Callable[[Secret | None, WorstClass], int]  # how many rows have the cells of a class
+    rows_of: Callable[[Secret | None, WorstClass, Over], int]  # how many rows have the cells of a class, or of a group
 
     @classmethod
     def of(cls, reading: Reading, models: Sequence[Model], joint: Model | None, suppressed: int) -> Recomputation:
@@ -167,12 +175,18 @@ class Recomputation:
         return cls(
             measured.certify(reading.schema, {}),
             references_of(reading, models),
-            lambda secret, worst: int(reading.of(secret).find_rows(worst.cells).sum()),
+            lambda secret, worst, over: int(reading.of(secret).find_rows(worst.cells, check_over(over)).sum()),
         )
 
 
-def differences(seen: Recomputation, claimed: Certificate) -> Iterator[str]:
-    """Every number of a certificate that a recomputation does not give again, one sentence each."""
+def differences(seen: Recomputation, claimed: Certificate, attested: Collection[str] = ()) -> Iterator[str]:
+    """Every number of a certificate that a recomputation does not give again, one sentence each.
+
+    Args:
+        seen: what was recomputed.
+        claimed: the certificate.
+        attested: what cannot be recomputed: "loss", and "classes" with everything about them.
+    """
     for guarantee in claimed.guarantees:
         if guarantee.status == "attested" and not guarantee.met:
             yield f"{guarantee.text}: its certificate states that it is not met"
@@ -183,12 +197,19 @@ def differences(seen: Recomputation, claimed: Certificate) -> Iterator[str]:
                 yield from _vacuity_differences(now, then, claimed.notes)
         if then.worst is None:
             yield f"{then.text}: its certificate names no worst class"
-        elif seen.rows_of(then.column, then.worst) != then.worst.rows:
+        elif seen.rows_of(then.column, then.worst, _over_of(then)) != then.worst.rows:
             yield f"{then.text}: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
-    yield from _joint_differences(seen, claimed.joint)
     yield from _estimate_differences(seen.certificate.estimates, claimed)
-    yield from _number_differences("classes", seen.certificate.classes.model_dump(), claimed.classes.model_dump())
-    yield from _number_differences("loss", _flat(seen.certificate.loss), _flat(claimed.loss))
+    if "classes" not in attested:
+        yield from _joint_differences(seen, claimed.joint)
+        yield from _number_differences("classes", seen.certificate.classes.model_dump(), claimed.classes.model_dump())
+    if "loss" not in attested:
+        yield from _number_differences("loss", _flat(seen.certificate.loss), _flat(claimed.loss))
+
+
+def _over_of(guarantee: Guarantee) -> Over:
+    """The columns that a guarantee is about, as its form states them."""
+    return next((params.get("over") for params in guarantee.model.values()), None)
 
 
 def find_finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
@@ -197,7 +218,8 @@ def find_finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
         values = columns[name].values
         shown = np.array([text != STAR and text not in schema.missing for text in texts_of(values)], dtype=bool)
         domain, leaves = kind.bind(values[shown])
-        if domain.tree is None and domain.ends is None:
+        coded = domain.coarse or domain.top is not None or domain.bottom is not None
+        if domain.tree is None and domain.ends is None and not coded:
             continue  # a number is its own leaf, however it is spelled
         for text, leaf in zip(texts_of(values[shown]), leaves.tolist(), strict=True):
             if text != domain.texts[leaf]:
@@ -232,7 +254,7 @@ def _joint_differences(seen: Recomputation, then: Joint | None) -> Iterator[str]
     if now is None or not same or not _equal(now.measured, then.measured) or not _equal(now.least, then.least):
         found = "nothing" if now is None else f"{now.line()} (exactly {now.exact})"
         yield f"joint distance: recomputed {found}; its certificate states {then.line()} (exactly {then.exact})"
-    if now is None or seen.rows_of(now.columns, then.worst) != then.worst.rows:
+    if now is None or seen.rows_of(now.columns, then.worst, None) != then.worst.rows:
         yield f"joint distance: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
 
 

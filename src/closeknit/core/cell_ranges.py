@@ -33,7 +33,7 @@ def cell_ranges(domain: Domain, cells: Sequence[str]) -> tuple[Reals, Reals]:
     lo, hi = _leaf_ends(domain, cells) if domain.counts_leaves else read_ranges(cells)
     star = np.array([cell == STAR for cell in cells], dtype=bool)
     low, high = domain.span
-    return np.where(star, low, lo), np.where(star, high, hi)
+    return np.where(star | np.isneginf(lo), low, lo), np.where(star | np.isposinf(hi), high, hi)  # codes are open
 
 
 def _leaf_ends(domain: Domain, cells: Sequence[str]) -> tuple[Reals, Reals]:

@@ -80,6 +80,15 @@ def persons_note(schema: Schema, checked: bool = True) -> str:
     return f"every row was counted as a person of its own{declared}{unchecked}"
 
 
+def list_codings(schema: Schema) -> list[str]:
+    """What was done to values before a method saw them, per column.
+
+    Args:
+        schema: the published columns.
+    """
+    return [note for name, kind in {**schema.quasi, **schema.sensitive}.items() for note in kind.notes(name)]
+
+
 def list_unprotected(schema: Schema, models: Sequence[Model]) -> list[str]:
     """Columns that are published and that no guarantee covers, alone or together."""
     guaranteed = {name for model in models for name in parts(model.column)}

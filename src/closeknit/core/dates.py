@@ -1,4 +1,4 @@
-"""`Date`: days (or hours, minutes) under months, quarters, years and decades. Leaves are the dates that occur.
+"""`Date`: days (or hours, minutes, seconds) under months, quarters, years and decades. Leaves are the dates that occur.
 
 The loss of a node is the share of the calendar that it covers, in units of the finest level: with days, "2024-03" is 31 of
 all between the bounds (variant B: 30 of one less). A recipient therefore computes the same loss from the written cells,
@@ -19,24 +19,27 @@ from closeknit.core.date_texts import EXAMPLE, ISO, LEVELS, is_day, read_dates, 
 from closeknit.core.domain import Domain, Values
 from closeknit.core.errors import BadInput, BadValue, suggest_name
 from closeknit.core.kinds import Kind, Losses, bind_tree, leaf_losses, texts_of
-from closeknit.core.params import spec
+from closeknit.core.limits import MOST_NODES, check_count
+from closeknit.core.params import choice, spec, whole
 from closeknit.core.tree import STAR, Int32, Tree
 
+MOST_SHIFT = 36_500  # days
 DAY_LEVELS = LEVELS[LEVELS.index("day") :]
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}  # months in one unit of the level
-_MINUTES = {"minute": 1, "hour": 60, "day": 1440}  # minutes in one unit of the level
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}  # seconds in one unit of the level
 
 
 def _unit(moment: datetime, level: str) -> int:
     """Number of the unit of this level that holds the moment, counted from the beginning of the calendar."""
-    if level in _MINUTES:
-        return (1440 * moment.toordinal() + 60 * moment.hour + moment.minute) // _MINUTES[level]
+    if level in _SECONDS:
+        time = 3600 * moment.hour + 60 * moment.minute + moment.second
+        return (_SECONDS["day"] * moment.toordinal() + time) // _SECONDS[level]
     return (12 * moment.year + moment.month - 1) // _MONTHS[level]
 
 
 def _label(unit: int, level: str) -> str:
-    if level in _MINUTES:
-        return _start(unit, level).isoformat()[: {"minute": 16, "hour": 13, "day": 10}[level]]
+    if level in _SECONDS:
+        return _start(unit, level).isoformat()[: {"second": 19, "minute": 16, "hour": 13, "day": 10}[level]]
     year, month = divmod(unit * _MONTHS[level], 12)
     names = {"month": f"-{month + 1:02}", "quarter": f"-Q{month // 3 + 1}", "year": "", "decade": "s"}
     return f"{year:04}{names[level]}"
@@ -44,11 +47,11 @@ def _label(unit: int, level: str) -> str:
 
 def _start(unit: int, level: str) -> datetime:
     """First moment of the unit, clipped to the calendar."""
-    if level in _MINUTES:
-        days, minutes = divmod(unit * _MINUTES[level], 1440)
+    if level in _SECONDS:
+        days, seconds = divmod(unit * _SECONDS[level], _SECONDS["day"])
         if days > Day.max.toordinal():
             return datetime.max
-        return datetime.fromordinal(days) + timedelta(minutes=minutes)
+        return datetime.fromordinal(days) + timedelta(seconds=seconds)
     year, month = divmod(unit * _MONTHS[level], 12)
     return datetime.min if year < 1 else datetime.max if year > 9999 else datetime(year, month + 1, 1)
 
@@ -63,7 +66,7 @@ def _finest_units(moment: datetime, level: str, finest: str) -> tuple[int, int]:
     return first, _unit(after, finest) - (after != datetime.max)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Date(Kind):
     """A column of dates.
 
@@ -72,6 +75,8 @@ class Date(Kind):
         lo: first day that may occur, in ISO form.
         hi: last day that may occur.
         format: format of the raw dates ("%d.%m.%Y", or "iso"); detected from all values of the column if None.
+        level: short for `levels` from this one to the coarsest; None once they are set.
+        shift: dates are shifted by up to so many days, the same for all dates of a person.
 
     >>> domain, codes = Date().bind(np.array(["2024-03-17", "2024-01-02", "2031-05-01"], dtype=object))
     >>> codes.tolist(), domain.labels(np.array([0, 0, 1]), np.array([0, 1, 2]))
@@ -87,8 +92,20 @@ class Date(Kind):
     lo: str | None = None
     hi: str | None = None
     format: str | None = None
+    level: str | None = None
+    shift: int | None = None
 
     def __post_init__(self) -> None:
+        if self.shift is not None:
+            whole("shift", self.shift, least=1, most=MOST_SHIFT)
+            if self.lo is not None or self.hi is not None:
+                raise BadInput("date has a shift and bounds", right="leave the bounds out: a shifted date may be outside them")
+        if self.level is not None:
+            choice("level", self.level, LEVELS)
+            if tuple(self.levels) != DAY_LEVELS:
+                raise BadInput(f"date has level={self.level} and levels", right="give one of them")
+            object.__setattr__(self, "levels", LEVELS[LEVELS.index(self.level) :])
+            object.__setattr__(self, "level", None)
         object.__setattr__(self, "levels", _check_levels(self.levels))
         for name in ("lo", "hi"):
             if getattr(self, name) is not None:
@@ -117,7 +134,9 @@ class Date(Kind):
 
     def between_bounds(self) -> Values:
         """Every value that the declared bounds allow, as fine as the finest level needs."""
-        unit = {"hour": "h", "minute": "m"}.get(self.finest, "D")
+        unit = {"hour": "h", "minute": "m", "second": "s"}.get(self.finest, "D")
+        low, high = self.bounds or (0, 0)
+        check_count(f"{self.name} from {self.lo} to {self.hi} has {{}} {self.finest}s", high - low + 1, MOST_NODES)
         return np.arange(np.datetime64(self.lo), np.datetime64(self.hi) + 1, dtype=f"datetime64[{unit}]")
 
     def bind(self, values: Values) -> tuple[Domain, Int32]:
@@ -151,6 +170,8 @@ class Date(Kind):
 
     def _units(self, values: Values) -> list[int]:
         typed = values.dtype.kind == "M"
+        if typed and LEVELS.index(self.finest) < LEVELS.index("day"):
+            values = values.astype("datetime64[s]")  # all at midnight: a frame's times of day would be text
         texts = np.datetime_as_string(values).tolist() if typed else texts_of(values)  # type: ignore[arg-type]
         units = []
         for i, moment in enumerate(read_dates(texts, ISO if typed else self.format)):
@@ -167,7 +188,36 @@ class Date(Kind):
 
     def _fits(self, level: str) -> bool:
         """Whether a raw value of this level belongs to one unit of the finest level."""
-        return level == self.finest or (level in _MINUTES and LEVELS.index(level) <= LEVELS.index(self.finest))
+        return level == self.finest or (level in _SECONDS and LEVELS.index(level) <= LEVELS.index(self.finest))
+
+    def notes(self, name: str) -> list[str]:
+        """That dates were shifted: no guarantee follows from it."""
+        if self.shift is None:
+            return []
+        return [f"column '{name}': dates were shifted by up to {self.shift} days, all dates of a person alike; no guarantee"]
+
+    def units_below(self, label: str) -> tuple[int, int] | None:
+        """First and last unit of the finest level below a written label; None for `*` without declared bounds.
+
+        Args:
+            label: a written cell.
+
+        >>> [Date().unit_label(unit) for unit in Date().units_below("2024-02")]
+        ['2024-02-01', '2024-02-29']
+        """
+        found, bounds = read_label(label), self.bounds
+        if found is None:
+            return bounds
+        first, last = _finest_units(found[1], found[0], self.finest)
+        return (first, last) if bounds is None else (max(first, bounds[0]), min(last, bounds[1]))
+
+    def unit_label(self, unit: int) -> str:
+        """The label of a unit of the finest level.
+
+        Args:
+            unit: its number.
+        """
+        return _label(unit, self.finest)
 
     def losses(self, cells: Sequence[str]) -> Losses:
         """Units under the node over all units between the declared bounds, or else those of the written cells."""
@@ -224,20 +274,31 @@ def _check_bound(name: str, value: object) -> str:
     return text
 
 
-def date(levels: Sequence[str] | None = None, lo: str | None = None, hi: str | None = None, format: str | None = None) -> Date:
+def date(
+    levels: Sequence[str] | None = None,
+    lo: str | None = None,
+    hi: str | None = None,
+    format: str | None = None,
+    level: str | None = None,
+    shift: int | None = None,
+) -> Date:
     """A column of dates.
 
     Args:
-        levels: from the finest to the coarsest, out of minute, hour, day, month, quarter, year and decade; days and all
+        levels: from the finest to the coarsest, out of second, minute, hour, day, month, quarter, year and decade; days and all
             coarser ones if left out. Finer parts of a value are cut off.
         lo: first day that may occur, in ISO form; the loss is measured between `lo` and `hi`.
         hi: last day that may occur.
         format: format of the raw dates, such as "%d.%m.%Y" or "iso"; detected from all values if left out.
+        level: short for all levels from this one on: `level="year"` publishes no month and no day.
+        shift: dates are shifted by up to so many days before anything else, the same for all dates of a person.
 
     >>> date(["month", "year"], format="%d.%m.%Y")
-    Date(levels=('month', 'year'), lo=None, hi=None, format='%d.%m.%Y')
+    Date(levels=('month', 'year'), format='%d.%m.%Y')
+    >>> date(level="year").bind(np.array(["2024-03-17"], dtype=object))[0].texts
+    ('2024',)
     """
-    return Date(DAY_LEVELS if levels is None else levels, lo, hi, format)  # type: ignore[arg-type]
+    return Date(DAY_LEVELS if levels is None else levels, lo, hi, format, level, shift)  # type: ignore[arg-type]
 
 
 def without_format(kind: Kind) -> Kind:

@@ -20,7 +20,10 @@ from closeknit.core.tree import STAR, Int32, Tree
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 NUMBER_TEXT = re.compile(rf"\s*{NUMBER}\s*")
 RANGE_TEXT = re.compile(rf"\s*[\[(]\s*({NUMBER})\s*[,;]\s*({NUMBER})\s*[\])\[]\s*")
+OPEN_TEXT = re.compile(rf"\s*(?:({NUMBER})\+|<=\s*({NUMBER}))\s*")  # top and bottom codes, and ranges that include one
 LOOKS_WRITTEN = re.compile(r"\s*(\*|[\[(].*[,;].*[\])\[])\s*")
+
+FAR = 1e300  # beyond every number that a column may have
 
 Values = NDArray[np.generic]
 Reals = NDArray[np.float64]
@@ -42,6 +45,9 @@ class Domain:
         default_distance: ground distance of t-closeness, if the leaves alone do not determine it (dates).
         declared: whether the leaves are declared: then those without rows count in an ordered distance, too.
         ends: both ends of each leaf, if leaves are ranges themselves (bins).
+        top: the number from which on all are one leaf.
+        bottom: the number up to which all are one leaf.
+        coarse: whether leaves are cells of the step's grid.
     """
 
     texts: tuple[str, ...]
@@ -55,6 +61,9 @@ class Domain:
     default_distance: str | None = None
     declared: bool = False
     ends: tuple[tuple[str, str], ...] | None = None
+    top: float | None = None
+    bottom: float | None = None
+    coarse: bool = False
 
     @property
     def size(self) -> int:
@@ -128,14 +137,28 @@ class Domain:
     def _range(self, lo: int, hi: int, snap: bool) -> str:
         if hi == self.size:
             return "" if lo == hi else STAR
+        from_bottom, to_top = self._is_open(lo, hi)
+        if from_bottom and to_top:
+            return STAR
         if (snap or self.snap) and self.step is not None:
             assert self.numbers is not None
-            low, high = snap_range(float(self.numbers[lo]), float(self.numbers[hi]), self.step, self.bounds)
-            return f"[{plain_number(low)}, {plain_number(high)}]"
-        if lo == hi:
+            inner = inner_bounds(self.bounds, self.bottom, self.top)
+            low, high = snap_range(float(self.numbers[lo]), float(self.numbers[hi]), self.step, inner)
+            first, last = plain_number(low), plain_number(high)
+        elif lo == hi:
             return self.texts[lo]
-        first, last = (self.texts[lo], self.texts[hi]) if self.ends is None else (self.ends[lo][0], self.ends[hi][1])
+        else:
+            first, last = (self.texts[lo], self.texts[hi]) if self.ends is None else (self.ends[lo][0], self.ends[hi][1])
+        if from_bottom or to_top:
+            return self.texts[lo] if lo == hi else f"{first}+" if to_top else f"<={last}"
         return f"[{first}, {last}]"
+
+    def _is_open(self, lo: int, hi: int) -> tuple[bool, bool]:
+        """Whether a range includes the bottom code, and whether it includes the top code."""
+        if self.numbers is None or (self.top is None and self.bottom is None):
+            return False, False
+        from_bottom = self.bottom is not None and bool(self.numbers[lo] <= self.bottom)
+        return from_bottom, self.top is not None and bool(self.numbers[hi] >= self.top)
 
     def positions(self) -> Reals:
         """Each leaf on a line from 0 to 1: numbers by value inside their span, other leaves by their order."""
@@ -161,11 +184,39 @@ def snap_range(first: float, last: float, step: float, bounds: tuple[float, floa
     return float(low), float(high)
 
 
+def inner_bounds(bounds: tuple[float, float] | None, bottom: float | None, top: float | None) -> tuple[float, float] | None:
+    """Between which the cells of a grid are: inside the codes, or else inside the declared bounds.
+
+    >>> inner_bounds((0.0, 120.0), None, 90.0), inner_bounds(None, None, None)
+    ((0.0, 90.0), None)
+    """
+    if top is None and bottom is None:
+        return bounds
+    low, high = bounds or (-FAR, FAR)
+    return (low if bottom is None else bottom), (high if top is None else top)
+
+
+def top_text(top: float) -> str:
+    """The written cell of a top code.
+
+    >>> top_text(90.0), bottom_text(18.0)
+    ('90+', '<=18')
+    """
+    return f"{plain_number(top)}+"
+
+
+def bottom_text(bottom: float) -> str:
+    """The written cell of a bottom code."""
+    return f"<={plain_number(bottom)}"
+
+
 def read_ranges(cells: Sequence[str]) -> tuple[Reals, Reals]:
     """Lower and upper end of written numeric cells; `*` and the empty cell give NaN; anything else raises `BadValue`.
 
-    >>> [ends.tolist() for ends in read_ranges(["7", "[1, 2.5]"])]
-    [[7.0, 1.0], [7.0, 2.5]]
+    The open end of a top or bottom code is infinite.
+
+    >>> [ends.tolist() for ends in read_ranges(["7", "[1, 2.5]", "90+"])]
+    [[7.0, 1.0, 90.0], [7.0, 2.5, inf]]
     """
     lo = np.full(len(cells), np.nan)
     hi = np.full(len(cells), np.nan)
@@ -178,6 +229,8 @@ def read_ranges(cells: Sequence[str]) -> tuple[Reals, Reals]:
                 raise BadValue(i, f"'{cell}' is not a range: its lower end is above its upper end", "write the lower end first")
         elif NUMBER_TEXT.fullmatch(cell):
             lo[i] = hi[i] = float(cell)
+        elif match := OPEN_TEXT.fullmatch(cell):
+            lo[i], hi[i] = (float(match[1]), math.inf) if match[1] else (-math.inf, float(match[2]))
         else:
             right = "write a number, a range like [20, 30], or '*'"
             raise BadValue(i, f"'{cell}' is neither a number nor a range", right)

@@ -7,14 +7,19 @@ from datetime import date as Day
 from pathlib import Path
 from typing import Any
 
+from closeknit.core.date_times import DateTime
 from closeknit.core.dates import Date
+from closeknit.core.durations import Duration
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.itemsets import ItemSet
 from closeknit.core.kinds import Flat, Kind, Numeric, Prefix
 from closeknit.core.params import build, refuse_uncalled
+from closeknit.core.points import Point
 from closeknit.core.written_kinds import Nodes, WrittenNodes
 
-KINDS: dict[str, type[Kind]] = {kind.name: kind for kind in (Numeric, Date, Prefix, Flat, Hierarchy, WrittenNodes, Nodes)}
+ALL = (Numeric, Duration, Date, DateTime, Prefix, Point, Flat, ItemSet, Hierarchy, WrittenNodes, Nodes)
+KINDS: dict[str, type[Kind]] = {kind.name: kind for kind in ALL}
 EXTRA_KEYS = {"tree": ("from_data", "edges"), "csv": ("delimiter", "encoding")}  # allowed next to the name
 BUILDERS = {"intervals": ("edges", "lo", "hi", "width", "fanout", "levels"), "balanced": ("values", "fanout", "from_data")}
 LISTS = ("edges", "values", "levels")
@@ -25,7 +30,7 @@ def kind_from(form: object, base: Path | None = None) -> Kind:
     """The kind that a recipe describes; paths are relative to `base`, the folder of the recipe.
 
     >>> kind_from("flat"), kind_from({"numeric": {"lo": 0, "hi": 120}})
-    (Flat(), Numeric(lo=0, hi=120, step=None, bins=None, snap=False))
+    (Flat(), Numeric(lo=0, hi=120))
     >>> kind_from({"tree": {"respiratory": ["flu", "SARS"], "digestive": ["ulcer"]}}).tree.size
     3
     """
@@ -66,6 +71,8 @@ def _build_kind(name: str, params: Any, extra: dict[str, Any], base: Path | None
         raise BadInput(f"{name} has {params!r} instead of named parameters", right=f"write {name}: {{name: value, ...}}")
     # YAML reads 2024-01-31 as a date
     named: dict[str, Any] = {str(key): str(value) if isinstance(value, Day) else value for key, value in (params or {}).items()}
+    if name == ItemSet.name and "items" in named:
+        named["items"] = kind_from(named["items"], base)
     if name in BUILDERS:
         for key in named:
             if key not in BUILDERS[name]:

@@ -18,10 +18,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain, Values, read_ranges
+from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain, Values, bottom_text, read_ranges, top_text
 from closeknit.core.errors import BadInput, BadValue
 from closeknit.core.exact import plain_number
 from closeknit.core.limits import MOST_INTERVALS, MOST_LENGTH, MOST_STEPS, check_count
+from closeknit.core.number_coding import NumberCoding
 from closeknit.core.params import choice, number, spec, whole
 from closeknit.core.tree import STAR, Int32, Nested, Tree
 
@@ -70,9 +71,20 @@ class Kind(ABC):
         """
         return self
 
+    def notes(self, name: str) -> list[str]:
+        """What a certificate notes of a column of this kind: values that were changed before the method saw them.
+
+        Args:
+            name: the column.
+        """
+        return []
+
     def spec(self) -> dict[str, Any]:
         """Parameters as a recipe writes them."""
         return spec(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in spec(self).items())})"
 
 
 def texts_of(values: Values) -> list[str]:
@@ -111,7 +123,10 @@ def numbers_of(values: Values) -> NDArray[np.float64]:
 def _range_losses(cells: Sequence[str], bounds: tuple[float, float] | None) -> Losses:
     lo, hi = read_ranges(cells)
     known = ~np.isnan(lo)
-    low, high = bounds or ((float(lo[known].min()), float(hi[known].max())) if known.any() else (0.0, 0.0))
+    ends = np.concatenate([lo, hi])
+    ends = ends[np.isfinite(ends)]
+    low, high = bounds or ((float(ends.min()), float(ends.max())) if len(ends) else (0.0, 0.0))
+    lo, hi = np.where(np.isneginf(lo), low, lo), np.where(np.isposinf(hi), high, hi)  # a code ends where the column ends
     for i in np.flatnonzero((lo < low) | (hi > high)).tolist():
         between = f"it must lie between {plain_number(low)} and {plain_number(high)}"
         raise BadValue(i, f"'{cells[i]}' is outside the column's bounds", between)
@@ -120,7 +135,7 @@ def _range_losses(cells: Sequence[str], bounds: tuple[float, float] | None) -> L
     return np.stack([loss, loss], axis=1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Numeric(Kind):
     """A column of numbers, written as ranges.
 
@@ -130,10 +145,15 @@ class Numeric(Kind):
         step: ranges of decimals end at its multiples, those of whole numbers only with `snap`.
         bins: number of equally wide intervals from `lo` to `hi`, including empty ones, as leaves.
         snap: whether ranges of whole numbers end at multiples of `step`, too.
+        top: numbers from here on are one value, written as `90+`.
+        bottom: numbers up to here are one value, written as `<=18`.
+        coarsen: whether numbers are replaced by their cell of the step's grid before a method sees them.
 
     >>> domain, codes = Numeric().bind(np.array([41, 30]))
     >>> codes.tolist(), domain.labels(np.array([0]), np.array([1]))
     ([1, 0], ['[30, 41]'])
+    >>> Numeric(top=90).bind(np.array([89, 90, 91]))[0].texts, Numeric(step=5, coarsen=True).bind(np.array([21, 24]))[0].texts
+    (('89', '90+'), ('[20, 25]',))
     """
 
     name: ClassVar[str] = "numeric"
@@ -143,9 +163,12 @@ class Numeric(Kind):
     step: float | None = None
     bins: int | None = None
     snap: bool = False
+    top: float | None = None
+    bottom: float | None = None
+    coarsen: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("lo", "hi"):
+        for name in ("lo", "hi", "top", "bottom"):
             if getattr(self, name) is not None:
                 number(name, getattr(self, name), least=-MOST, most=MOST)
         if (self.lo is None) != (self.hi is None):
@@ -154,10 +177,44 @@ class Numeric(Kind):
             raise BadInput(f"numeric has lo={self.lo} and hi={self.hi}", right="lo must be below hi")
         self._check_steps(*(self.bounds or (0.0, 0.0)))
         choice("snap", self.snap, (True, False))
+        choice("coarsen", self.coarsen, (True, False))
+        self._check_codes()
         if self.bins is not None:
             whole("bins", self.bins, least=1, most=MOST_INTERVALS)
             if self.lo is None:
                 raise BadInput("numeric with bins needs its bounds", right="give lo and hi")
+
+    def _check_codes(self) -> None:
+        if self.coarsen and self.step is None:
+            raise BadInput("numeric with coarsen needs its step", right="give step: numeric(step=5, coarsen=True)")
+        if self.coarsen:  # a cell of the grid has both ends
+            object.__setattr__(self, "snap", True)
+        if self.bins is not None and self.coding.changes:
+            raise BadInput("numeric has bins and codes", right="leave bins out, or top, bottom and coarsen")
+        low, high = self.bounds or (-MOST, MOST)
+        ends = [low, *(float(number("end", end)) for end in (self.bottom, self.top) if end is not None), high]
+        if ends != sorted(ends) or (self.bottom is not None and self.bottom == self.top):
+            what = f"numeric has lo={self.lo}, bottom={self.bottom}, top={self.top} and hi={self.hi}"
+            raise BadInput(what, right="they must ascend, with bottom below top")
+
+    @property
+    def coding(self) -> NumberCoding:
+        """How numbers are coded before a method sees them."""
+        ends = (None if end is None else float(number("end", end)) for end in (self.top, self.bottom, self.step))
+        top, bottom, step = ends
+        return NumberCoding(top, bottom, step if self.coarsen else None, self.bounds)
+
+    def without_coding(self) -> Numeric:
+        """The kind of the raw numbers: without bins and codes."""
+        return replace(self, bins=None, top=None, bottom=None, coarsen=False)
+
+    def notes(self, name: str) -> list[str]:
+        """Codes of the column, and the grid."""
+        notes = [] if self.top is None else [f"numbers of {plain_number(self.top)} or more are one value"]
+        notes += [] if self.bottom is None else [f"numbers of {plain_number(self.bottom)} or less are one value"]
+        if self.coarsen and self.step is not None:
+            notes.append(f"numbers were replaced by cells of width {plain_number(self.step)} before anything else")
+        return [f"column '{name}': {note}" for note in notes]
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -170,13 +227,34 @@ class Numeric(Kind):
         """Leaves are the distinct numbers (or the bins), ascending."""
         if self.bins is not None:
             return self._bind_bins(values)
-        numbers = numbers_of(values)
+        coding = self.coding
+        numbers = numbers_of(coding.read_written(values))
         self._check_bounds(numbers, values)
-        leaves, codes = np.unique(numbers, return_inverse=True)
-        step = None if self.step is None else float(number("step", self.step))
+        leaves, codes = np.unique(coding.code(numbers) if coding.changes else numbers, return_inverse=True)
         self._check_steps(*leaves[[0, -1]].tolist() if len(leaves) else (0.0, 0.0))
-        texts = tuple(map(plain_number, leaves.tolist()))
-        return Domain(texts, None, leaves, self.bounds, step, self.snap), codes.astype(np.int32)
+        return self.bind_numbers(leaves), codes.astype(np.int32)
+
+    def bind_numbers(self, leaves: NDArray[np.float64]) -> Domain:
+        """The domain of these leaves.
+
+        Args:
+            leaves: coded numbers, ascending.
+        """
+        coding, step = self.coding, None if self.step is None else float(number("step", self.step))
+        codes = {} if coding.top is None else {coding.top: top_text(coding.top)}
+        codes |= {} if coding.bottom is None else {coding.bottom: bottom_text(coding.bottom)}
+        texts = tuple(codes.get(leaf) or plain_number(leaf) for leaf in leaves.tolist())
+        domain = Domain(
+            texts, None, leaves, self.bounds, step, self.snap, top=coding.top, bottom=coding.bottom, coarse=self.coarsen
+        )
+        if not self.coarsen:
+            return domain
+        places = np.arange(len(leaves), dtype=np.int32)
+        return replace(domain, texts=tuple(domain.labels(places, places)))
+
+    def read_numbers(self, values: Values) -> Values:
+        """Raw values as numbers, or as texts of numbers; here they are."""
+        return values
 
     def _check_steps(self, low: float, high: float) -> None:
         if self.step is not None:
@@ -255,41 +333,58 @@ class Flat(Nominal):
         return Tree.of(dict.fromkeys(texts) or {"none": None})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prefix(Nominal):
     """Codes whose first characters are the most significant (zip codes): masked from the right.
 
     Args:
         length: characters of a full code; that of the longest one if None.
+        keep: first characters that are kept; the others are masked before a method sees the column.
 
     >>> domain, codes = Prefix().bind(np.array(["47605", "47602", "47906"], dtype=object))
     >>> domain.labels(np.array([0, 0]), np.array([1, 2]))
     ['4760*', '47***']
     >>> Prefix().losses(["4760*", "47***", "47605", "*"])[:, 0].tolist()
     [0.2, 0.6, 0.0, 1.0]
+    >>> Prefix(keep=3).bind(np.array(["02139", "02142"], dtype=object))[0].texts
+    ('021**',)
     """
 
     name: ClassVar[str] = "prefix"
     default_distance: ClassVar[str] = "hierarchical"
     length: int | None = None
+    keep: int | None = None
 
     def __post_init__(self) -> None:
         if self.length is not None:
             whole("length", self.length, least=1, most=MOST_LENGTH)
+        if self.keep is not None:
+            whole("keep", self.keep, least=1, most=self.length or MOST_LENGTH)
+
+    def notes(self, name: str) -> list[str]:
+        """The characters that are kept."""
+        kept = "character is" if self.keep == 1 else f"{self.keep} characters are"
+        return [] if self.keep is None else [f"column '{name}': only the first {kept} kept, before anything else"]
+
+    def _mask(self, text: str) -> str:
+        """The code with everything after the kept characters masked; it keeps its length."""
+        return text if self.keep is None else text[: self.keep] + STAR * (len(text) - self.keep)
 
     def bind(self, values: Values) -> tuple[Domain, Int32]:
         """Leaves are the codes that occur; a code of another length than `length`, or with a mask, is refused."""
         texts = raw_texts(values)
         for i, text in enumerate(texts):
-            if "*" in text:
+            if STAR in (text if self.keep is None else text.replace(self._mask(text), "")):
                 raise BadValue(i, f"'{text}' looks like a masked code", "give the whole code, or declare it as missing")
             if len(text) > MOST_LENGTH:
                 what = f"'{text[:20]}...' has {len(text):,} characters"
                 raise BadValue(i, what, f"a code has at most {MOST_LENGTH}; make the column flat()")
             if self.length is not None and len(text) != self.length:
                 raise BadValue(i, f"'{text}' has {len(text)} characters", f"a code of this column has {self.length}")
+        texts = list(map(self._mask, texts))
         domain, codes = bind_tree(tree := self.tree(sorted(set(texts))), texts)
-        return replace(domain, node_loss=self.losses(tree.labels)[:, 0]), codes
+        # a kept prefix is a leaf: what it masks is lost whatever a method does
+        return replace(domain, node_loss=np.where(tree.height == 0, 0.0, self.losses(tree.labels)[:, 0])), codes
 
     def losses(self, cells: Sequence[str]) -> Losses:
         """Masked characters over `length`, or else over the longest written cell; the same in both variants."""
@@ -306,10 +401,8 @@ class Prefix(Nominal):
         nested: dict[str, Any] = {}
         for text in texts:
             place = nested
-            for kept in range(1, width):
-                mask = text[:kept] + "*" * (width - kept)
-                if kept >= len(text):
-                    break
+            for kept in range(1, len(text.rstrip(STAR))):
+                mask = text[:kept] + STAR * (width - kept)
                 place = place.setdefault(mask, {})
             place[text] = None
         # one shared first character would become a named root, which changes no distance: keep `*` above it
@@ -335,7 +428,15 @@ def tree_losses(tree: Tree, cells: Sequence[str]) -> Losses:
 
 
 def numeric(
-    lo: float | None = None, hi: float | None = None, step: float | None = None, bins: int | None = None, snap: bool = False
+    lo: float | None = None,
+    hi: float | None = None,
+    step: float | None = None,
+    bins: int | None = None,
+    snap: bool = False,
+    *,
+    top: float | None = None,
+    bottom: float | None = None,
+    coarsen: bool = False,
 ) -> Numeric:
     """A column of numbers.
 
@@ -345,23 +446,27 @@ def numeric(
         step: ranges of decimals end at its multiples; proposed from the data if left out.
         bins: number of equally wide intervals from `lo` to `hi` as leaves.
         snap: whether ranges of whole numbers end at multiples of `step`, too.
+        top: numbers from here on are one value, written as `90+`.
+        bottom: numbers up to here are one value, written as `<=18`.
+        coarsen: whether numbers are replaced by their cell of the step's grid before a method sees them.
 
-    >>> numeric(0, 120, step=5)
-    Numeric(lo=0, hi=120, step=5, bins=None, snap=False)
+    >>> numeric(0, 120, step=5, top=90)
+    Numeric(lo=0, hi=120, step=5, top=90)
     """
-    return Numeric(lo, hi, step, bins, snap)
+    return Numeric(lo, hi, step, bins, snap, top, bottom, coarsen)
 
 
-def prefix(length: int | None = None) -> Prefix:
+def prefix(length: int | None = None, keep: int | None = None) -> Prefix:
     """A column of codes that are masked from the right.
 
     Args:
         length: characters of a full code; that of the longest one if left out.
+        keep: first characters that are kept; the others are masked before a method sees the column.
 
-    >>> prefix(5)
-    Prefix(length=5)
+    >>> prefix(5, keep=3)
+    Prefix(length=5, keep=3)
     """
-    return Prefix(length)
+    return Prefix(length, keep)
 
 
 def flat() -> Flat:

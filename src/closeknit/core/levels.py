@@ -33,7 +33,7 @@ def tree_of(domain: Domain) -> Tree:
     if domain.size == 0:  # `*` and the missing leaf
         none = np.zeros(2, dtype=np.int32)
         return Tree((STAR, ""), none, none, none, np.array([1, 0], dtype=np.int32), none, np.ones(1, dtype=np.int32))
-    if domain.step is None:
+    if domain.step is None or domain.coarse:
         return Tree.of({STAR: dict.fromkeys(domain.texts)})
     leaves = np.arange(domain.size, dtype=np.int32)
     nested: dict[str, dict[str, None]] = {}
@@ -76,7 +76,7 @@ def at_level(domain: Domain, level: int) -> Domain:
     ['476**', '47***', '']
     """
     tree = tree_of(domain)
-    written = max(level, 1) if domain.snap else level  # level 0 would write true decimals
+    written = max(level, 1) if domain.snap and not domain.coarse else level  # level 0 would write true decimals
     return replace(domain, tree=replace(tree, leaf_node=level_nodes(tree)[written]))
 
 

@@ -83,7 +83,7 @@ def with_steps(table: Table, counts: Callable[[int], Counts], snap: bool = False
     >>> from closeknit.core.columns import Columns
     >>> table = ck.Schema(quasi={"x": ck.numeric()}).encode(Columns.of({"x": [0.25, 1.5]}))
     >>> with_steps(table, lambda place: np.array([1, 1])).schema.quasi["x"]
-    Numeric(lo=None, hi=None, step=0.02, bins=None, snap=True)
+    Numeric(step=0.02, snap=True)
     """
     kinds, domains = dict(table.schema.quasi), list(table.quasi_domains)
     for j, (name, kind) in enumerate(table.schema.quasi.items()):

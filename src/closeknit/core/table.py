@@ -115,6 +115,11 @@ class Table:
         place = list(self.schema.sensitive).index(name)
         return self.sensitive[:, place], self.sensitive_domains[place]
 
+    def shuffle_secrets(self, seed: int) -> Table:
+        """The table with its sensitive rows shuffled over all rows: a function of quasi-identifiers and histograms alone."""
+        order = np.random.default_rng([seed % 2**64, seed >> 64]).permutation(len(self))
+        return replace(self, sensitive=self.sensitive[order])
+
     def fold_values(self, name: str) -> Table:
         """The same table with look-alike values of one attribute as one: a class diverse in it is diverse as written."""
         codes, domain = self.secret(name)
@@ -180,11 +185,13 @@ class WrittenTable:
         columns: the written cells.
         rows: the table row of each written row; private.
         behind: the table rows of each column that is sorted separately; private.
+        hidden: the same rows with the labels that numbers replace; private.
     """
 
     columns: Columns
     rows: NDArray[np.int64]
     behind: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    hidden: WrittenTable | None = None
 
     def rows_of(self, name: str) -> NDArray[np.int64]:
         """The table row of each written cell of a column."""
@@ -235,8 +242,12 @@ class Form(ABC):
         def fallbacks(self) -> Sequence[Form]:
             """Forms that show less of suppressed rows, tried in turn where this one does not meet the guarantees."""
 
+        @property
+        def attested(self) -> tuple[str, ...]:
+            """What a recipient cannot recompute from the cells: "loss", and "classes" with everything about them."""
+
     else:
-        added, advice, suppressed, snap, levels, fallbacks = (), None, "", False, None, ()
+        added, advice, suppressed, snap, levels, fallbacks, attested = (), None, "", False, None, (), ()
 
     def serves(self, model: Model) -> bool:
         """Whether a guarantee means something in this form."""
@@ -256,6 +267,14 @@ class Form(ABC):
     ) -> Reading:
         """The classes that an adversary finds in the written cells; `joints`: attributes to be counted as one, too."""
 
+    def list_columns(self, schema: Schema) -> list[str]:
+        """Columns of the release, in their order."""
+        return [*self.added, *schema.published]
+
+    def read_labels(self, columns: Columns, schema: Schema) -> Columns:
+        """The written cells with one column of labels per quasi-identifier; only forms that write numbers differ."""
+        return columns
+
     def notes(self, schema: Schema) -> list[str]:
         """What a reader of the certificate has to know about such cells, from what a certificate publishes of a schema."""
         return []
@@ -267,6 +286,10 @@ class Form(ABC):
     def disorder(self, columns: Columns, schema: Schema) -> list[str]:
         """Sentences on an order of rows that could reveal what the form separates; such a release does not pass an audit."""
         return []
+
+    def sort_keys(self, columns: Columns, schema: Schema) -> list[str]:
+        """The columns that sort rows from a place without an order, such as a table of a database, as the form writes them."""
+        return list(columns)
 
     def list_unsorted(self, columns: Columns, schema: Schema) -> list[str]:
         """Sentences on rows that are not in the order in which the form writes them; an order can carry information."""

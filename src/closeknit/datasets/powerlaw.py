@@ -44,6 +44,6 @@ def power_law_schema(columns: int = 2, values: int = 1000) -> Schema:
         values: number of values of each.
 
     >>> power_law_schema(1, 50).quasi
-    {'a1': Numeric(lo=1, hi=50, step=None, bins=None, snap=False)}
+    {'a1': Numeric(lo=1, hi=50)}
     """
     return Schema(quasi={f"a{j + 1}": numeric(1, values) for j in range(columns)}, sensitive={"s": flat()})

@@ -23,6 +23,7 @@ class Source(ABC):
     name: ClassVar[str]  # in the tables of the documentation
     suffixes: ClassVar[tuple[str, ...]] = ()  # of files, in lower case
     schemes: ClassVar[tuple[str, ...]] = ()  # of addresses, such as "postgresql"
+    ordered: ClassVar[bool] = True  # whether rows come back in the order in which they were written
 
     @classmethod
     def serves(cls, place: str) -> bool:
@@ -38,6 +39,16 @@ class Source(ABC):
     def where(cls) -> str:
         """The name of the first field, which says where the table is."""
         return fields(cls)[0].name  # type: ignore[arg-type]
+
+    @classmethod
+    def locate(cls, place: str, base: Path | None) -> str:
+        """The path or address in a recipe; a path is relative to the recipe.
+
+        Args:
+            place: the path or address.
+            base: the folder of the recipe.
+        """
+        return place if "://" in place else str((base or Path()) / place)
 
     @property
     def place(self) -> str:
@@ -75,6 +86,18 @@ class Source(ABC):
         """The certificate that was written with a release, as JSON."""
         right = "name it with --certificate, or what to check with --recipe (in Python: certificate=, or schema and models)"
         raise BadInput("there is no certificate with this table", file=self.place, right=right)
+
+    def check_target(self, replace: bool) -> None:
+        """Refuse a place that cannot be written in the end, before the work starts.
+
+        Args:
+            replace: whether an earlier release there is replaced.
+        """
+        return
+
+    def describe_written(self) -> list[str]:
+        """What was written where, one line each, and what to do next."""
+        return [f"{self.place}: public, may be shared"]
 
     def write(self, columns: Columns, certificate: str, private: Mapping[str, Any], replace: bool) -> None:
         """Write a release with its certificate, both or neither.

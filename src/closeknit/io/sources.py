@@ -8,6 +8,7 @@ from typing import Any
 
 from closeknit.core.errors import BadInput
 from closeknit.core.params import build
+from closeknit.io.database import Database
 from closeknit.io.delta import DeltaTable
 from closeknit.io.iceberg import IcebergTable
 from closeknit.io.object_stores import ObjectFile
@@ -18,6 +19,7 @@ from closeknit.io.spreadsheets import Spreadsheet
 from closeknit.io.statistical import StatisticalFile
 
 REGISTRY: list[type[Source]] = [  # the first that serves a path or address reads it
+    Database,
     Spreadsheet,
     StatisticalFile,
     RFile,

@@ -12,6 +12,7 @@ from closeknit.methods.mondrian import Mondrian
 from closeknit.methods.pca_draw import PcaDraw
 from closeknit.methods.sabre import Sabre
 from closeknit.methods.slicing import Slicing
+from closeknit.methods.soft_stop import SoftStop
 from closeknit.methods.stack_and_deal import StackAndDeal
 
 REGISTRY: dict[str, type[Method]] = {
@@ -29,6 +30,7 @@ REGISTRY: dict[str, type[Method]] = {
         Fragmentation,
         Slicing,
         Anatomy,
+        SoftStop,
     )
 }
 
@@ -45,5 +47,6 @@ __all__ = [
     "PcaDraw",
     "Sabre",
     "Slicing",
+    "SoftStop",
     "StackAndDeal",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.perturbation import Law
 from closeknit.core.row_sorting import groups
+from closeknit.core.transition import AnyLaw, Transition
 from closeknit.forms.column_axes import Axis
 from closeknit.kernels.counting.queries import Words, below, every, rows_below, sums, weigh
 
@@ -62,6 +64,7 @@ class Cells:
     lo: Reals  # the missing cell last
     hi: Reals
     marks: Words | None  # of exact cells: those below each distinct one
+    ends: tuple[list[float], list[float]]  # of exact cells, for bisection
 
     @classmethod
     def of(cls, codes: Int32, lo: Reals, hi: Reals, leaves: bool) -> Cells:
@@ -73,13 +76,14 @@ class Cells:
         exact = bool((hi - lo <= leaves)[order[:known]].all())
         ranked = rank[codes]
         room = (known + 1) * len(codes) // 8 <= WIDE
-        return cls(ranked, lo[order], hi[order], below(ranked, known) if exact and room else None)
+        marks = below(ranked, known) if exact and room else None
+        shown = order[: 0 if marks is None else known]
+        return cls(ranked, lo[order], hi[order], marks, (lo[shown].tolist(), hi[shown].tolist()))
 
     def between(self, a: float, b: float) -> tuple[int, int]:
         """Return the exact cells inside a range: the first one, and the first one after them."""
-        known = len(self.marks) - 1 if self.marks is not None else 0
-        first = int(np.searchsorted(self.lo[:known], a, "left"))
-        return first, max(first, int(np.searchsorted(self.hi[:known], b, "right")))
+        first = bisect_left(self.ends[0], a)
+        return first, max(first, bisect_right(self.ends[1], b))
 
     def narrow(self, left: Words, a: float, b: float) -> bool:
         """Keep the cells between a and b; False where cells are not exact."""
@@ -156,15 +160,18 @@ class PerturbedGroup:
         return (written - (1 - retain) * (b - a) / self.law.values * self.sizes) / retain
 
 
-def undo_perturbation(group: Group, secret: str, law: Law, sizes: Reals) -> Group | PerturbedGroup:
+def undo_perturbation(group: Group, secret: str, law: AnyLaw, sizes: Reals) -> Group | PerturbedGroup:
     """Return the group as it answers where this attribute is perturbed."""
     if secret not in group.cells:
         return group
-    refuse_replaced(secret, law)
-    return PerturbedGroup(group, secret, law, sizes)
+    return PerturbedGroup(group, secret, refuse_replaced(secret, law), sizes)
 
 
-def refuse_replaced(secret: str, law: Law) -> None:
-    """Refuse an attribute whose law retains nothing."""
+def refuse_replaced(secret: str, law: AnyLaw) -> Law:
+    """Refuse an attribute whose law retains nothing, or is a full matrix."""
+    if isinstance(law, Transition):
+        right = "query another column; its certificate has estimates of the true counts"
+        raise BadInput("is perturbed by a matrix, and queries about it are not answered", column=secret, right=right)
     if law.retain == 0:
         raise BadInput("is replaced in every row, so it cannot be counted", column=secret, right="query another column")
+    return law

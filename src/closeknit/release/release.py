@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -19,6 +20,7 @@ from closeknit.core.errors import BadInput
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.params import choice
 from closeknit.io.canonical import canonical_blocks
+from closeknit.io.database import Database
 from closeknit.io.folders import save_folders, write_inside
 from closeknit.io.source import Source
 from closeknit.io.sources import place_of, source_of
@@ -30,6 +32,7 @@ from closeknit.release.release_paths import (
     PAGE,
     README,
     RECIPE,
+    RECODING,
     REPORT,
     is_own_file,
     private_folder,
@@ -38,7 +41,10 @@ from closeknit.release.release_paths import (
 if TYPE_CHECKING:
     from closeknit.attacks.finding import Finding
     from closeknit.core.frontier import Frontier
+    from closeknit.release.recoding import Recoding
     from closeknit.report.record import PrivateReport, PublicReport
+
+MOST_SAVED = 100_000  # classes whose labels are saved for later rows
 
 
 class Release(Summarized, ABC):
@@ -117,16 +123,32 @@ class Release(Summarized, ABC):
         return self._partition
 
     @property
+    def recoding(self) -> Recoding:
+        """The labels of this release, to write later rows with them (`closeknit.apply`). It is private."""
+        from closeknit.release.recoding import Recoding
+
+        if self._origin is None or self._origin.method is None:
+            raise BadInput("this release has no recoding", right="only the process that computed the release of a table has it")
+        return Recoding.of(self.columns, self.certificate, self._origin)
+
+    @property
     def duplicates(self) -> int | None:
         """Input rows that repeat another one exactly; None where the table is not available. It is private."""
         return None if self._origin is None else self._origin.duplicates
 
-    def report(self, private: bool = False, frontier: Frontier | None = None) -> str:
+    @property
+    def persons(self) -> NDArray[np.int64] | None:
+        """Persons of each class; None where rows have no persons or the table is not available. It is private."""
+        counted = None if self._origin is None else self._origin.classes
+        return None if counted is None else counted().persons
+
+    def report(self, private: bool = False, frontier: Frontier | None = None, target: str | None = None) -> str:
         """A page of HTML, from release and certificate alone or (private) compared with the original.
 
         Args:
             private: whether to compare with the original.
             frontier: what other settings would cost, for the private page.
+            target: a column that a classifier trained on the release shall guess, for the private page.
 
         >>> import closeknit as ck
         >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
@@ -135,7 +157,7 @@ class Release(Summarized, ABC):
         """
         from closeknit.report.page import private_page, public_page
 
-        return private_page(self.private_record(frontier)) if private else public_page(self.public_record())
+        return private_page(self.private_record(frontier, target=target)) if private else public_page(self.public_record())
 
     def public_record(self) -> PublicReport:
         """The content of the public page as data."""
@@ -143,18 +165,23 @@ class Release(Summarized, ABC):
 
         return public_report(to_text_release(self))
 
-    def private_record(self, frontier: Frontier | None = None, attacks: Sequence[Finding] | None = None) -> PrivateReport:
+    def private_record(
+        self, frontier: Frontier | None = None, attacks: Sequence[Finding] | None = None, target: str | None = None
+    ) -> PrivateReport:
         """The content of the private page as data; without the original it lists what is left out.
 
         Args:
             frontier: what other settings would cost.
             attacks: findings of `closeknit.attack`, which may use more than the original.
+            target: a column that a classifier trained on the release shall guess; it needs closeknit[learn].
         """
         from closeknit.release.private import private_report
         from closeknit.release.public import public_report, to_text_release
 
         texts = to_text_release(self)
-        return private_report(texts, public_report(texts), self._origin, self._partition, self._recipe, frontier, attacks)
+        return private_report(
+            texts, public_report(texts), self._origin, self._partition, self._recipe, frontier, attacks, target
+        )
 
     def save(
         self,
@@ -188,6 +215,8 @@ class Release(Summarized, ABC):
             _write_files(place, {RECIPE: yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True), **pages[1]})
             if self._partition is not None:
                 write_inside(place / CLASSES, canonical_blocks(_class_column(self._partition)))
+            with suppress(BadInput):  # not every form has labels that later rows can get
+                _write_files(place, {RECODING: self.recoding.to_json()} if self._stated.classes.count <= MOST_SAVED else {})
 
         save_folders(public, private_folder(public), write_public, write_private, force, is_own_file)
 
@@ -205,6 +234,28 @@ class Release(Summarized, ABC):
         if self._partition is not None:
             private[CLASSES] = _class_column(self._partition)
         place.write(self._escape_release(), self.certificate.to_json(), private, replace)
+
+    def to_sql(self, url: str, table: str, replace: bool = False, private_schema: str | None = None) -> None:
+        """Write release, certificate, recipe and classes to a database, all or nothing.
+
+        The certificate goes to `<table>_certificate`; recipe and classes to the private schema, which only you may use, or
+        for SQLite and DuckDB to a private folder next to the file.
+
+        Args:
+            url: the address, as `ck.sql` takes it.
+            table: the table, as `table` or `schema.table`.
+            replace: whether to replace an earlier release in this table; any other table is left as it is.
+            private_schema: the private schema (MariaDB: database; SQLite and DuckDB: folder); default: named after the
+                schema of the table, with `_private` appended.
+
+        >>> import closeknit as ck, tempfile
+        >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     release.to_sql(f"sqlite:///{folder}/clinic.db", table="release")
+        ...     ck.audit(ck.sql(f"sqlite:///{folder}/clinic.db", table="release")).ok
+        True
+        """
+        self.write_to(Database(url, table, private_schema=private_schema), replace)
 
     def _pages(self, frontier: Frontier | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """Files of the public and of the private report."""

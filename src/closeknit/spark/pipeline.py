@@ -92,6 +92,9 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool
     if method.clocked:
         what = f"{method.name} with a time limit cannot run on Spark: a repeated task must have the same result"
         raise BadInput(what, right="give proposals instead of seconds, or neither")
+    if method.scale == "local":
+        what = f"{method.name} cannot run on Spark: its guarantee is about one run over all rows"
+        raise BadInput(what, right="anonymize without an engine, or choose another method, such as mondrian")
     if suppresses and (method.scale != "count" or form.suppressed != "removed"):
         what = (
             "on Spark rows can be suppressed by incognito only, which removes them: other methods need all rows to choose them"
@@ -105,6 +108,9 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool
         other = form.name if form.name != "generalized" else method.usual_form
         right = "without an engine one machine writes it; on Spark choose a method of generalized cells, such as mondrian"
         raise BadInput(f"the form '{other}' cannot be written on Spark: its buckets are numbered over all rows", right=right)
+    if form.attested or form.list_columns(schema) != schema.published:
+        right = "leave cells out, or anonymize without an engine"
+        raise BadInput("numbers in place of ranges (cells=) cannot be written on Spark yet", right=right)
 
 
 def encode_on_spark(

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
+from closeknit.core.date_shift import refuse_shifts
 from closeknit.core.dates import Date
-from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain, snap_range
+from closeknit.core.domain import FAR, LOOKS_WRITTEN, NUMBER_TEXT, Domain, inner_bounds, snap_range
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import plain_number
 from closeknit.core.folding import fold_text
@@ -38,7 +39,6 @@ from closeknit.kernels.geometry.declared_axes import EQUAL, NUMBER, TREE, Axes
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cells = NDArray[np.object_]
-FAR = 1e300  # beyond every number that a column may have
 MISSING = -1  # in place of a digest, which is not negative
 MANTISSA = 53  # bits of a digest that a float can hold
 MOST_KNOWN = 1 << 16  # values whose meaning is cached
@@ -81,11 +81,13 @@ class Coder:
     """
 
     def __init__(self, schema: Schema, secret: bytes, folds: bool = False) -> None:
+        refuse_shifts(schema, "in a stream")
         self.schema, self._key, self._folds = schema, secret[:64], folds
         self.domains = {name: _find_domain(name, kind) for name, kind in schema.quasi.items()}
         numbers = {name: kind for name, kind in schema.quasi.items() if isinstance(kind, Numeric) and not kind.bins}
         self._bounds = {name: kind.bounds for name, kind in numbers.items() if kind.bounds is not None}
         self.steps = {name: float(number("step", kind.step)) for name, kind in numbers.items() if kind.step is not None}
+        self._codings = {name: kind.coding for name, kind in numbers.items()}
         self.axes = _axes(schema, self.domains, self._bounds)
         self._known: dict[tuple[str, type, Any], tuple[Any, Any, bool, bool]] = {}
         self._used, self._shown = schema.used, schema.published
@@ -116,7 +118,7 @@ class Coder:
     def _look_up(self, name: str, value: Any) -> tuple[Any, Any, bool, bool]:
         """Number and text of a value, whether it is outside its domain, and whether the text is kept."""
         kind = type(value)
-        if (kind is int or kind is float) and name in self._bounds and not self.schema.missing:
+        if (kind is int or kind is float) and name in self._bounds and not self._is_coded(name) and not self.schema.missing:
             low, high = self._bounds[name]
             if low <= value <= high:
                 return value + 0.0, None, False, False  # without the sign of -0.0
@@ -148,7 +150,9 @@ class Coder:
         if domain is None:
             ends = np.unique(np.concatenate([lo, hi]))
             ends = ends[ends < missing]
-            domain = self.bind_numbers(name, ends, tuple(map(plain_number, ends.tolist())))
+            kind = self.schema.quasi[name]
+            assert isinstance(kind, Numeric)
+            domain = self.bind_numbers(name, ends, kind.bind_numbers(ends).texts)
             first, last = (np.searchsorted(ends, side).astype(np.float64) for side in (lo, hi))
         cells = domain.labels(first.astype(np.int32), last.astype(np.int32))
         for i in np.flatnonzero(hi > missing).tolist():
@@ -157,16 +161,31 @@ class Coder:
 
     def bind_numbers(self, name: str, numbers: Reals, texts: tuple[str, ...]) -> Domain:
         """The domain of a column of numbers whose leaves are these, ascending, with these texts."""
-        return Domain(texts, None, numbers, self._bounds[name], self.steps.get(name), snap=name in self.steps)
+        coding, step = self._codings[name], self.steps.get(name)
+        snap, coarse = step is not None, coding.step is not None
+        return Domain(texts, None, numbers, self._bounds[name], step, snap, top=coding.top, bottom=coding.bottom, coarse=coarse)
 
     def snap_boxes(self, lo: Reals, hi: Reals) -> tuple[Reals, Reals]:
-        """The boxes as their cells say them: ranges of a column with a step end on its grid."""
+        """The boxes as their cells say them: ranges end on the grid of a step, and those with a code at the bounds."""
         lo, hi = lo.copy(), hi.copy()
         for j, name in enumerate(self.schema.quasi):
-            if name in self.steps:
-                for i in np.flatnonzero(hi[:, j] < self.axes.missing[j]).tolist():
-                    lo[i, j], hi[i, j] = snap_range(lo[i, j], hi[i, j], self.steps[name], self._bounds[name])
+            if name not in self.steps and not self._is_coded(name):
+                continue
+            coding, (low, high) = self._codings[name], self._bounds[name]
+            inner = inner_bounds((low, high), coding.bottom, coding.top)
+            for i in np.flatnonzero(hi[:, j] < self.axes.missing[j]).tolist():
+                from_bottom = coding.bottom is not None and lo[i, j] <= coding.bottom
+                to_top = coding.top is not None and hi[i, j] >= coding.top
+                first, last = lo[i, j], hi[i, j]
+                if name in self.steps:
+                    first, last = snap_range(first, last, self.steps[name], inner)
+                    first = lo[i, j] if to_top and lo[i, j] == coding.top else first  # a code alone ends where it begins
+                    last = hi[i, j] if from_bottom and hi[i, j] == coding.bottom else last
+                lo[i, j], hi[i, j] = low if from_bottom else first, high if to_top else last
         return lo, hi
+
+    def _is_coded(self, name: str) -> bool:
+        return name in self._codings and self._codings[name].changes
 
     def _quasi(self, column: Column, j: int, name: str, kind: Kind) -> tuple[Reals, Cells, NDArray[np.bool_]]:
         """Of each distinct value its position, its text and whether it is outside the domain; the last entry is the missing
@@ -183,7 +202,10 @@ class Coder:
             places[outside] = self.axes.unknown[j]
             return places, texts, outside
         if name in self._bounds:
-            positions, bad = _numbers(values[there], *self._bounds[name])
+            assert isinstance(kind, Numeric)
+            positions, bad = _numbers(kind.read_numbers(values[there]), *self._bounds[name])
+            if self._is_coded(name):
+                positions[~bad] = self._codings[name].code(positions[~bad])
         elif name in self._leaves:
             positions = np.array([self._leaves[name].get(text, -1) for text in texts_of(values[there])], dtype=np.float64)
             bad = positions < 0
@@ -323,7 +345,7 @@ def _bind_values(
             bad[kept[refused.index]] = True
             continue
         leaves = np.zeros(len(values), dtype=np.int32)
-        if domain is not None and kind.name == "date":  # bound to the days that occur, not to all that may
+        if domain is not None and isinstance(kind, Date):  # bound to the days that occur, not to all that may
             assert domain.numbers is not None and found.numbers is not None
             codes = np.array(np.searchsorted(domain.numbers, found.numbers[codes]), dtype=np.int32)
         leaves[kept] = codes

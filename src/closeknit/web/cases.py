@@ -18,6 +18,7 @@ from typing import IO, Any
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.io.files import kind_of
 from closeknit.io.folders import write_whole
+from closeknit.release.release_paths import CERTIFICATE
 from closeknit.web.desk.tree_edits import PASSING
 from closeknit.web.settings import Settings
 
@@ -82,7 +83,7 @@ class Case:
     @property
     def finished(self) -> bool:
         """Whether there is a release."""
-        return (self.out / "certificate.json").is_file()
+        return (self.out / CERTIFICATE).is_file()
 
     def save(self) -> None:
         """Write its record."""

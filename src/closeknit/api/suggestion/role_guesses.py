@@ -18,6 +18,9 @@ from closeknit.api.suggestion.vocabulary import (
     SECRET,
     SECRET_QUALIFIERS,
 )
+from closeknit.core.dates import Date
+from closeknit.core.durations import Duration
+from closeknit.core.points import Point
 
 ENOUGH = 20  # with fewer rows, unique values mean nothing
 NEARLY = 0.95  # distinct values per row of a column that is nearly unique
@@ -86,7 +89,7 @@ def _secret(seen: Profile) -> RoleGuess | None:
 
 def _unique(seen: Profile, kind: KindGuess) -> RoleGuess | None:
     """Recognize text or keys that differ in nearly every row."""
-    if seen.rows < ENOUGH or _per_row(seen) < NEARLY or kind.kind.name == "date":
+    if seen.rows < ENOUGH or _per_row(seen) < NEARLY or isinstance(kind.kind, Date | Duration | Point):
         return None
     if kind.kind.name == "flat":
         return RoleGuess("identifier", f"{seen.distinct:,} different texts in {seen.rows:,} rows", False)
