@@ -35,6 +35,7 @@ from closeknit.web.desk.table_preview import Limits, read_table
 EXAMPLES = Path(__file__).parent / "examples"
 RUNNER = CliRunner()
 SEX = {1: "male", 2: "female"}
+OLD = {97: "refused", 98: "unknown", 99: "99 or older"}
 PEOPLE = pl.DataFrame(
     {
         "age": [30.0, 41.0, None, 99.0],
@@ -56,7 +57,7 @@ LABELLED = (".dta", ".sav", ".zsav", ".por")
 def write_people(folder: Path, suffix: str, **options: Any) -> Path:
     write, usual = WRITE[suffix]
     path = folder / f"people{suffix}"
-    labels = {"variable_value_labels": {"sex": SEX, "age": {99: "99 or older"}}} if suffix in LABELLED[:3] else {}
+    labels = {"variable_value_labels": {"sex": SEX, "age": OLD}} if suffix in LABELLED[:3] else {}
     write(PEOPLE, str(path), column_labels={"sex": "Sex at birth"}, **{**usual, **labels, **options})
     return path
 

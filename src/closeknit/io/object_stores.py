@@ -70,7 +70,7 @@ class ObjectFile(Source):
 
     def read_certificate(self) -> str:
         """The certificate next to the file."""
-        with self._copy() as file:
+        with self._copy(table=False) as file:
             found = file.parent / CERTIFICATE
             return found.read_text(encoding="utf-8") if found.exists() else super().read_certificate()
 
@@ -93,8 +93,11 @@ class ObjectFile(Source):
             raise BadInput(what, file=self.place, column=bad.column, row=bad.row, right=bad.right) from None
 
     @contextmanager
-    def _copy(self) -> Iterator[Path]:
-        """A copy of the file or folder, and of the certificate next to it; it exists only as long as it is used."""
+    def _copy(self, table: bool = True) -> Iterator[Path]:
+        """A copy of the file or folder, and of the certificate next to it; it exists only as long as it is used.
+
+        `table`: whether the file itself is needed.
+        """
         import pyarrow as pa
         from pyarrow import fs
 
@@ -108,7 +111,8 @@ class ObjectFile(Source):
                     raise BadInput("there is no such file", file=self.place, right="check the address")
                 if found[0].type == fs.FileType.Directory:
                     place.mkdir()
-                fs.copy_files(path, str(place), source_filesystem=store)
+                if table:
+                    fs.copy_files(path, str(place), source_filesystem=store)
                 if found[1].type == fs.FileType.File:
                     fs.copy_files(found[1].path, str(place.parent / CERTIFICATE), source_filesystem=store)
             except (pa.ArrowException, OSError, ValueError) as error:

@@ -33,12 +33,16 @@ class PartitionedParquet(Source):
 
     @classmethod
     def serves(cls, place: str) -> bool:
-        """Whether this is a folder with a folder such as `year=2024` in it.
+        """Whether this is a folder of folders such as `year=2024`.
 
         Args:
             place: the path.
         """
-        return "://" not in place and Path(place).is_dir() and any("=" in inside.name for inside in Path(place).iterdir())
+        folder = Path(place)
+        if "://" in place or not folder.is_dir():
+            return False
+        inside = [each for each in folder.iterdir() if not each.name.startswith((".", "_"))]
+        return bool(inside) and all("=" in each.name and each.is_dir() for each in inside)
 
     def read(self, columns: Wanted = None) -> Columns:
         """The rows of all files.

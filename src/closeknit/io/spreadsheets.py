@@ -26,7 +26,8 @@ from closeknit.io.source import Source
 BATCH = 65_536  # rows that are Python objects at once
 READ = 1 << 20  # bytes
 CELL = 32  # bytes of a cell in the library
-ROW, COLUMN = re.compile(rb"\br=[\"'][A-Z]{0,3}(\d{1,7})[\"']"), re.compile(rb"\br=[\"']([A-Z]{1,3})\d")
+ROW = re.compile(rb"\br(?:ef)?=[\"'](?:[A-Z]+\d+:)?[A-Z]{0,3}(\d{1,7})[\"']")  # of a cell, or the last of an extent
+COLUMN = re.compile(rb"\br(?:ef)?=[\"'](?:[A-Z]+\d+:)?([A-Z]{1,3})\d")
 MOST_UNPACKED = 8 << 30  # declared bytes of a workbook: more than 20 million full cells
 RELEASE_SHEET, CERTIFICATE_SHEET = "release", "certificate"
 
@@ -68,7 +69,10 @@ class Spreadsheet(Source):
 
     def measure_size(self) -> tuple[int, int] | None:
         """Rows and bytes of the largest sheet of an .xlsx: the library keeps every cell up to the last one, empty or not."""
-        grids = list(_grids(self.path)) if Path(self.path).suffix.lower() in (".xlsx", ".xlsm") else []
+        return self._largest_grid(None)
+
+    def _largest_grid(self, most: int | None) -> tuple[int, int] | None:
+        grids = list(_grids(self.path, most)) if Path(self.path).suffix.lower() in (".xlsx", ".xlsm") else []
         return max(grids, key=lambda grid: grid[1], default=None)
 
     def find_faults(self) -> list[str]:
@@ -105,6 +109,10 @@ class Spreadsheet(Source):
         """The workbook, if it can be read and is not too large; faults found while it is open become sentences."""
         calamine = load_extra("python_calamine", "excel", "spreadsheets", self.path)
         refuse_inflated(self.path)
+        rows, size = self._largest_grid(READ) or (0, 0)
+        if size > MOST_UNPACKED:
+            what = f"a sheet has a cell far away from the others, in row {rows:,} or above"
+            raise BadInput(what, file=self.path, right="delete the empty rows and columns up to it")
         try:
             with open(self.path, "rb"):  # the library does not give the number of an error
                 pass
@@ -232,16 +240,19 @@ def address(row: int, column: int) -> str:
     return f"{letters}{row}"
 
 
-def _grids(path: str) -> Iterator[tuple[int, int]]:
-    """Rows of each sheet, and the bytes of its cells up to the last row and the last column that it names."""
+def _grids(path: str, most: int | None = None) -> Iterator[tuple[int, int]]:
+    """Rows of each sheet, and the bytes of its cells up to the last row and the last column that it names.
+
+    `most`: bytes of a sheet that are looked at; a sheet states its extent at its beginning, and a small one is seen whole.
+    """
     with suppress(zipfile.BadZipFile, OSError, zlib.error, RuntimeError, NotImplementedError), zipfile.ZipFile(path) as pack:
         for entry in pack.infolist():
             if not entry.filename.startswith("xl/worksheets/"):
                 continue
-            rows, letters, rest = {b"0"}, {b"A"}, b""
+            rows, letters, rest, seen = {b"0"}, {b"A"}, b"", 0
             with pack.open(entry) as sheet:
-                while block := sheet.read(READ):
-                    block = rest + block
+                while (most is None or seen < most) and (block := sheet.read(READ)):
+                    seen, block = seen + len(block), rest + block
                     rows |= set(ROW.findall(block))
                     letters |= set(COLUMN.findall(block))
                     rest = block[-20:]  # a reference may be cut
