@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from closeknit.api.publishing import publish_table
 from closeknit.api.recipe import form_of, models_from
-from closeknit.api.request_checks import check_models, read_table
+from closeknit.api.request_checks import check_models, check_plain, read_table
 from closeknit.core.certificate import Certificate
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
 from closeknit.core.date_shift import refuse_shifts
 from closeknit.core.dates import Date
 from closeknit.core.domain import Domain, read_ranges
-from closeknit.core.errors import Unsatisfiable
+from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.kinds import Kind, Numeric, Prefix
 from closeknit.core.levels import at_level, top_level
 from closeknit.core.model import Model, joints
@@ -96,9 +96,13 @@ def apply(
     schema, models, form = known.schema, models_from(list(known.models)), form_of(known.form)
     assert isinstance(form, Generalized)
     refuse_shifts(schema, "when a recoding is applied")
+    if schema.person is not None and schema.person_rows == "together":
+        what = "all rows of a person must be in one class, and labels may separate them"
+        raise BadInput(what, column=schema.person, right="publish the rows with anonymize, or use person_rows='count-once'")
     check_models(schema, models, form)
     columns, _ = read_table(data, csv, schema)
     table = form.before(schema.encode(columns), 0).join_secrets(joints(models))
+    check_plain(table)
     labels, class_of = _find_levels(table, form) if known.lookup else _find_classes(table, known.classes)
     class_of = _drop_unmet(table, class_of, models)
     if (class_of < 0).sum() > share * len(table):
