@@ -83,6 +83,8 @@ def test_too_few_later_rows_do_not_join_published_classes(first):
         ck.apply(first.recoding, people(30, 3))
     with pytest.raises(ck.Unsatisfiable, match="series of releases are not supported yet"):
         ck.apply(first.recoding, people(900, 2), suppress=0.01)
+    with pytest.raises(ck.Unsatisfiable, match="30 of 30 rows"):
+        ck.apply(first.recoding, people(30, 3), suppress=1)
 
 
 def test_the_guarantees_are_judged_on_the_later_rows():

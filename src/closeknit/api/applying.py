@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
@@ -34,6 +34,7 @@ from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table
 from closeknit.core.tree import STAR, Int32
+from closeknit.forms.cell_labels import text_order
 from closeknit.forms.generalized import Generalized
 from closeknit.io.csv import CsvFormat
 from closeknit.release.local_release import LocalRelease
@@ -48,16 +49,15 @@ AT_ONCE = 1 << 24  # rows times classes that are compared at once
 class _Recoded(Generalized):
     """`generalized` with the labels of each class given; read back like any other."""
 
-    def _labels(self, table: Table, lo: Int32, hi: Int32) -> dict[str, tuple[list[str], Int32]]:
-        from closeknit.forms.cell_labels import text_order
+    classes: Sequence[Sequence[str]] = field(default=(), init=False, compare=False)  # no parameter: not in a certificate
 
-        given: Sequence[Sequence[str]] = vars(self)["classes"]
+    def _labels(self, table: Table, lo: Int32, hi: Int32) -> dict[str, tuple[list[str], Int32]]:
         found = {}
         for j, name in enumerate(table.schema.quasi):
-            texts = list(dict.fromkeys(row[j] for row in given))
+            texts = list(dict.fromkeys(row[j] for row in self.classes))
             ordered = [texts[i] for i in text_order(texts)]
             place = {text: i for i, text in enumerate(ordered)}
-            found[name] = ordered, np.array([place[row[j]] for row in given], dtype=np.int32)
+            found[name] = ordered, np.array([place[row[j]] for row in self.classes], dtype=np.int32)
         return found
 
 
@@ -105,7 +105,7 @@ def apply(
     check_plain(table)
     labels, class_of = _find_levels(table, form) if known.lookup else _find_classes(table, known.classes)
     class_of = _drop_unmet(table, class_of, models)
-    if (class_of < 0).sum() > share * len(table):
+    if (class_of < 0).sum() > share * len(table) or not (class_of >= 0).any():
         _refuse(table, class_of)
     seed = secrets.randbits(128) if seed is None else seed
     written, certificate, partition = _publish(table, class_of, labels, models, form, seed)
@@ -123,7 +123,7 @@ def _publish(
     partition = Partition.of(class_of)
     used = np.unique(class_of[class_of >= 0]).tolist()
     shape = _Recoded(form.snap, None, form.suppressed, form.cells, form.bounds)
-    vars(shape)["classes"] = [labels[i] for i in used]
+    object.__setattr__(shape, "classes", [labels[i] for i in used])
     written, certificate = publish_table(replace(table, allow_vacuous=True), partition, models, shape, seed)
     notes = (*certificate.notes, NOTE)
     return written, certificate.model_copy(update={"notes": notes}), partition
