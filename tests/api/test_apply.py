@@ -83,6 +83,8 @@ def test_too_few_later_rows_do_not_join_published_classes(first):
         ck.apply(first.recoding, people(30, 3))
     with pytest.raises(ck.Unsatisfiable, match="series of releases are not supported yet"):
         ck.apply(first.recoding, people(900, 2), suppress=0.01)
+    with pytest.raises(ck.Unsatisfiable, match="30 of 30 rows"):
+        ck.apply(first.recoding, people(30, 3), suppress=1)
 
 
 def test_the_guarantees_are_judged_on_the_later_rows():
@@ -95,6 +97,25 @@ def test_the_guarantees_are_judged_on_the_later_rows():
         ck.apply(first.recoding, new)
     kept = ck.apply(first.recoding, new, suppress=0.5)
     assert kept.frame["age"].to_pylist() == ["[20, 21]"] * 2
+
+
+def test_unique_plain_values_and_separated_persons_are_refused():
+    roles = {"quasi": {"age": ck.numeric()}, "sensitive": {"ill": ck.flat()}}
+    old = {"age": [20, 21, 40, 41], "ill": ["a", "b", "a", "b"], "ward": ["x", "x", "x", "x"], "pid": [1, 2, 3, 4]}
+    table = pa.table(old)
+    plain = ck.anonymize(table, ck.Schema(**roles, plain=["ward"], drop=["pid"]), [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
+    with pytest.raises(ck.BadInput, match="ward"):
+        ck.apply(plain.recoding, pa.table({**old, "ward": ["x", "x", "y", "z"]}))
+    for rows in ("together", "count-once"):
+        schema = ck.Schema(**roles, person="pid", person_rows=rows, drop=["ward"])
+        first = ck.anonymize(table, schema, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
+        if rows == "together":
+            with pytest.raises(ck.BadInput, match="one class"):
+                ck.apply(first.recoding, table)
+        else:
+            assert ck.apply(first.recoding, table).certificate.classes.count == 2
+            with pytest.raises(ck.Unsatisfiable):  # two rows of one person are not two persons
+                ck.apply(first.recoding, pa.table({**old, "pid": [1, 1, 3, 4]}))
 
 
 def test_recodings_are_saved_and_read_back(first, tmp_path):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from closeknit.api.publishing import publish_table
 from closeknit.api.recipe import form_of, models_from
-from closeknit.api.request_checks import check_models, read_table
+from closeknit.api.request_checks import check_models, check_plain, read_table
 from closeknit.core.certificate import Certificate
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
 from closeknit.core.date_shift import refuse_shifts
 from closeknit.core.dates import Date
 from closeknit.core.domain import Domain, read_ranges
-from closeknit.core.errors import Unsatisfiable
+from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.kinds import Kind, Numeric, Prefix
 from closeknit.core.levels import at_level, top_level
 from closeknit.core.model import Model, joints
@@ -34,6 +34,7 @@ from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table
 from closeknit.core.tree import STAR, Int32
+from closeknit.forms.cell_labels import text_order
 from closeknit.forms.generalized import Generalized
 from closeknit.io.csv import CsvFormat
 from closeknit.release.local_release import LocalRelease
@@ -48,16 +49,15 @@ AT_ONCE = 1 << 24  # rows times classes that are compared at once
 class _Recoded(Generalized):
     """`generalized` with the labels of each class given; read back like any other."""
 
-    def _labels(self, table: Table, lo: Int32, hi: Int32) -> dict[str, tuple[list[str], Int32]]:
-        from closeknit.forms.cell_labels import text_order
+    classes: Sequence[Sequence[str]] = field(default=(), init=False, compare=False)  # no parameter: not in a certificate
 
-        given: Sequence[Sequence[str]] = vars(self)["classes"]
+    def _labels(self, table: Table, lo: Int32, hi: Int32) -> dict[str, tuple[list[str], Int32]]:
         found = {}
         for j, name in enumerate(table.schema.quasi):
-            texts = list(dict.fromkeys(row[j] for row in given))
+            texts = list(dict.fromkeys(row[j] for row in self.classes))
             ordered = [texts[i] for i in text_order(texts)]
             place = {text: i for i, text in enumerate(ordered)}
-            found[name] = ordered, np.array([place[row[j]] for row in given], dtype=np.int32)
+            found[name] = ordered, np.array([place[row[j]] for row in self.classes], dtype=np.int32)
         return found
 
 
@@ -96,12 +96,16 @@ def apply(
     schema, models, form = known.schema, models_from(list(known.models)), form_of(known.form)
     assert isinstance(form, Generalized)
     refuse_shifts(schema, "when a recoding is applied")
+    if schema.person is not None and schema.person_rows == "together":
+        what = "all rows of a person must be in one class, and labels may separate them"
+        raise BadInput(what, column=schema.person, right="publish the rows with anonymize, or use person_rows='count-once'")
     check_models(schema, models, form)
     columns, _ = read_table(data, csv, schema)
     table = form.before(schema.encode(columns), 0).join_secrets(joints(models))
+    check_plain(table)
     labels, class_of = _find_levels(table, form) if known.lookup else _find_classes(table, known.classes)
     class_of = _drop_unmet(table, class_of, models)
-    if (class_of < 0).sum() > share * len(table):
+    if (class_of < 0).sum() > share * len(table) or not (class_of >= 0).any():
         _refuse(table, class_of)
     seed = secrets.randbits(128) if seed is None else seed
     written, certificate, partition = _publish(table, class_of, labels, models, form, seed)
@@ -119,7 +123,7 @@ def _publish(
     partition = Partition.of(class_of)
     used = np.unique(class_of[class_of >= 0]).tolist()
     shape = _Recoded(form.snap, None, form.suppressed, form.cells, form.bounds)
-    vars(shape)["classes"] = [labels[i] for i in used]
+    object.__setattr__(shape, "classes", [labels[i] for i in used])
     written, certificate = publish_table(replace(table, allow_vacuous=True), partition, models, shape, seed)
     notes = (*certificate.notes, NOTE)
     return written, certificate.model_copy(update={"notes": notes}), partition
