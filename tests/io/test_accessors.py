@@ -38,7 +38,7 @@ def test_the_methods_are_the_functions(frame: str) -> None:
 ORDERS = {
     "closeknit first": "import closeknit, pandas as pd, polars as pl",
     "closeknit between": "import polars as pl\nfrom closeknit import Schema\nfrom pandas import DataFrame\nimport pandas as pd",
-    "libraries first, closeknit reloaded": "import pandas as pd, polars as pl, closeknit, importlib\nimportlib.reload(closeknit)",
+    "libraries first, then reloaded": "import pandas as pd, polars as pl, closeknit, importlib\nimportlib.reload(closeknit)",
 }
 
 
