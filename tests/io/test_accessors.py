@@ -36,10 +36,9 @@ def test_the_methods_are_the_functions(frame: str) -> None:
 
 
 ORDERS = {
-    "libraries first": "import pandas as pd, polars as pl, closeknit",
     "closeknit first": "import closeknit, pandas as pd, polars as pl",
     "closeknit between": "import polars as pl\nfrom closeknit import Schema\nfrom pandas import DataFrame\nimport pandas as pd",
-    "closeknit last, reloaded": "import pandas as pd, polars as pl, closeknit, importlib\nimportlib.reload(closeknit)",
+    "libraries first, then reloaded": "import pandas as pd, polars as pl, closeknit, importlib\nimportlib.reload(closeknit)",
 }
 
 

@@ -101,18 +101,18 @@ def usefulness_of_odd_names() -> Any:
 
 
 def test_a_classifier_learns_less_from_a_release() -> None:
-    table = ck.datasets.hospital(400)
+    table = ck.datasets.hospital(200)
     releases = [ck.anonymize(table, HOSPITAL, [ck.KAnonymity(k)], ck.Mondrian(), seed=2**80) for k in (1, 100)]
     exact, coarse = (release_accuracy(release, table, HOSPITAL, "disease") for release in releases)
-    assert exact.original == coarse.original and exact.tested == 400
-    assert exact.release.accuracy == pytest.approx(exact.original.accuracy, abs=0.05)
+    assert exact.original == coarse.original and exact.tested == 200
+    assert exact.release.accuracy == pytest.approx(exact.original.accuracy, abs=0.1)
     assert coarse.release.accuracy < coarse.original.accuracy - 0.05 and "these rows themselves" in str(coarse)
     with pytest.raises(BadInput, match="is a number, not a category"):
         release_accuracy(releases[0], table, HOSPITAL, "charge")
 
 
 def test_report_page_and_command_show_it(tmp_path: Path) -> None:
-    table = ck.datasets.hospital(150)
+    table = ck.datasets.hospital(100)
     write_csv(table, tmp_path / "t.csv")
     release = ck.anonymize(tmp_path / "t.csv", HOSPITAL, [ck.KAnonymity(5)], ck.Mondrian(), seed=2**80)
     release.save(tmp_path / "out")
@@ -125,8 +125,9 @@ def test_report_page_and_command_show_it(tmp_path: Path) -> None:
     assert found.usefulness is not None and "leaves open" in found.loss_means
     assert {"distributions", "associations"} <= set(pictures(tmp_path / "out"))
     words = ["report", str(tmp_path / "out"), "--private", str(tmp_path / "out.private" / "recipe.yaml"), "--force"]
-    for target, sentence in (("disease", "Learning from the release"), ("stay", "What a classifier learns could not be")):
-        assert CliRunner().invoke(app, [*words, "--target", target]).exit_code == 0
-        assert sentence in (tmp_path / "out.private" / "report.html").read_text(encoding="utf-8")
+    assert CliRunner().invoke(app, [*words, "--target", "disease"]).exit_code == 0
+    assert "Learning from the release" in (tmp_path / "out.private" / "report.html").read_text(encoding="utf-8")
+    (missing,) = [why for why in release.private_record(target="stay").missing if "What a classifier learns" in why]
+    assert "column 'stay': is a number" in missing
     refused = CliRunner().invoke(app, ["report", str(tmp_path / "out"), "--target", "disease"])
     assert refused.exit_code == 2 and "belong to the private report" in refused.output

@@ -108,7 +108,7 @@ def test_nothing_of_a_table_becomes_a_part_of_a_page(desk: tuple[Any, str, Any],
     assert not [given for _, given in page.tags if any(name == "style" or name.startswith("on") for name in given)]
     assert {given["src"] for tag, given in page.tags if tag == "img"} <= {
         "/static/icon.svg",
-        *(f"{at}/pictures/{name}.svg" for name in ("loss", "risk")),
+        *(f"{at}/pictures/{name}.svg" for name in ("loss", "risk", "distributions", "associations")),
     }
     assert "1337" not in re.findall(r">(\d+)<", answer.text), "a template in a cell was carried out"
     assert set(page.bare) <= page.labelled, "a field without a label"

@@ -264,7 +264,7 @@ def edge_tables() -> list[Case]:
         case(
             "odd codes and trees", usual, ["code", "odd", "dose", "since"], ["disease"], [k], importance={"code": 0, "odd": 0.5}
         ),
-        case("times and places", usual, list(time_and_place_kinds()), ["disease"], [k]),
+        case("times and places", few, list(time_and_place_kinds()), ["disease"], [k]),
         case("steps", usual, ["weight", "job"], ["disease"], [k]),
         _with_persons("persons", usual, rng, [KAnonymity(3), LDiversity("disease", 2)]),
         _with_persons("persons counted once", usual, rng, [KAnonymity(3)], person_rows="count-once"),

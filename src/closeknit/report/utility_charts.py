@@ -14,10 +14,10 @@ from closeknit.metrics.usefulness import Distribution, Matrix, Usefulness
 from closeknit.report.charts import BLUE, ORANGE
 
 SERIES = {"original": BLUE, "release": ORANGE}
-LABELS, WIDTH = 150, 260  # pixels of names and of bars
+LABELS, WIDTH = 185, 225  # pixels of names and of bars
 BAR, GAP, LINE = 8, 5, 18  # pixels of a bar, between bins, and of a line of text
 CELL = 26  # pixels of a cell of a matrix
-SIGNS = 22  # characters of a name that fit
+SIGNS = 24  # characters of a name that fit
 Drawing = tuple[list[str], int, int]  # elements, width and height
 
 
