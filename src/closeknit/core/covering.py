@@ -28,7 +28,7 @@ from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
 from closeknit.core.written_kinds import Nodes, WrittenNodes
-from closeknit.kernels.geometry.overlaps import BoxTree, box_tree, overlapping, overlapping_weight
+from closeknit.kernels.geometry.overlaps import BoxTree, box_tree, overlapping, overlapping_weight, weigh_boxes
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -88,9 +88,15 @@ class Covering:
         covered = np.empty(len(self.lo), dtype=np.int64)
         covered[single] = self._count_equal(self.lo[single])
         if not single.all():
-            tree = box_tree(self.points, self.points, self.people.astype(np.float64))
-            covered[~single] = overlapping_weight(tree, self.lo[~single], self.hi[~single])
+            covered[~single] = self._count_inside(self.lo[~single], self.hi[~single])
         return covered
+
+    def _count_inside(self, lo: Int32, hi: Int32) -> Reals:
+        """Number of people in each box; the tree is built over whichever are fewer, boxes or points."""
+        people = self.people.astype(np.float64)
+        if len(lo) < len(self.points):
+            return weigh_boxes(box_tree(lo, hi, np.ones(len(lo))), self.points, self.points, people)
+        return overlapping_weight(box_tree(self.points, self.points, people), lo, hi)
 
     def _count_equal(self, cells: Int32) -> Int64:
         """Number of people with exactly these codes."""
