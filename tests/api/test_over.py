@@ -101,6 +101,13 @@ def test_other_forms_and_streams_refuse_it():
         ck.Windowed(ck.Mondrian(), stream, models=[ck.KAnonymity(3, over=["age"])], omega=10, advance=5)
 
 
+def test_spark_refuses_it_before_it_starts():
+    pytest.importorskip("pyspark")
+    table, schema = ck.datasets.hospital(20), ck.datasets.hospital_schema()
+    with pytest.raises(ck.BadInput, match="Spark judges them in parts"):
+        ck.anonymize(table, schema, [ck.KAnonymity(3, over="pairs")], engine="spark")
+
+
 def test_a_certificate_states_the_columns():
     table, schema = ck.datasets.hospital(80), ck.datasets.hospital_schema()
     model = ck.TCloseness("disease", 0.4, over=["age", "sex"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from math import comb
 
 import numpy as np
 import pytest
@@ -75,6 +76,25 @@ def test_uniqueness_is_not_monotone():
     assert ck.PopulationUniqueness(0, 10).holds_together(Classes(np.array([2, 3]), np.array([2, 3]), {}))
     exact = Classes(np.array([1, 3]), np.array([1, 3]), {})  # the table is the population: one of four is unique
     assert ck.PopulationUniqueness(0.25, 4).holds_together(exact) and not ck.PopulationUniqueness(0.24, 4).holds_together(exact)
+
+
+def naive_zayatz(sizes, people):
+    """Expected uniques, from the chance that exactly one of i people is drawn."""
+    counts, rows = Counter(sizes), sum(sizes)
+    one = {i: Fraction(i * comb(people - i, rows - 1), comb(people, rows)) for i in counts}
+    return counts[1] ** 2 / sum(count * one[i] for i, count in counts.items())
+
+
+def test_single_rows_are_merged_until_few_people_are_expected_to_be_unique():
+    table, schema, model = ck.datasets.hospital(150), ck.datasets.hospital_schema(), ck.PopulationUniqueness(0.05, 400)
+    assert not ck.audit(table, schema, [model]).ok
+    release = ck.anonymize(table, schema, [model], ck.Mondrian(), seed=2**80)
+    (stated,) = release.certificate.guarantees
+    sizes = np.bincount(release.partition).tolist()
+    assert 0 < sizes.count(1) < 150 and stated.status == "recomputable"
+    assert ck.audit(release.columns, certificate=release.certificate).ok
+    assert stated.measured <= 0.05 and stated.measured * 400 <= float(naive_zayatz(sizes, 400)) + 1e-9
+    assert naive_zayatz([1, 2, 2], 10) == Fraction(18, 29) and naive_zayatz([1, 4], 10) == Fraction(42, 31)
 
 
 def test_nothing_published_is_met_and_an_empty_population_is_refused():
