@@ -99,7 +99,19 @@ def test_persons_count_once_and_are_attested() -> None:
         ck.Schema(quasi={"age": ck.numeric()}, person="who"),
         [ck.KAnonymity(2)],
     )
-    assert any("lower bound" in note for note in ck.risk(released).notes)
+    inside = ck.risk(released)
+    assert inside.record.counted == "persons" and inside.prosecutor.highest == 1 / 3 and ATTESTED in inside.notes
+    outside = ck.risk(released.frame, certificate=released.certificate)
+    assert (
+        outside.record.counted == "rows"
+        and outside.prosecutor.highest == 0.25
+        and any("lower bound" in note for note in outside.notes)
+    )
+
+
+def test_a_schema_without_quasi_identifiers() -> None:
+    with pytest.raises(ck.BadInput, match="no column is quasi"):
+        ck.risk(pd.DataFrame(TABLE), ck.Schema(plain=["ill"]))
 
 
 def test_the_size_of_a_population_is_enough_for_estimates() -> None:
@@ -200,7 +212,8 @@ def test_the_command_compares_and_writes_json(folder: Path) -> None:
     assert record["attackers"][0]["highest"] == 1 and record["basis"] == "from sample weights"
     assert record["household_expected_reidentifications"] > 0 and record["suda"]["rows_with_score"] == 6
     public = run(folder / "out")
-    assert public.exit_code == 0 and "private" not in public.output
+    assert public.exit_code == 0 and "private" not in public.output and "marketer wants" in public.output
+    assert public.output.count("(an upper bound: no population") == 2
 
 
 @pytest.mark.parametrize(

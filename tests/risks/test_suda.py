@@ -71,6 +71,8 @@ def test_too_many_columns() -> None:
     names = [f"c{j}" for j in range(21)]
     with pytest.raises(ck.BadInput, match="at most 20"):
         ck.suda(table_of([["a"] * 21], names), schema_of(names))
+    with pytest.raises(ck.BadInput, match="sets of columns"):
+        ck.suda(table_of([["a"] * 20], names[:20]), schema_of(names[:20]), most=9)
 
 
 def test_a_suppressed_cell_singles_no_one_out() -> None:

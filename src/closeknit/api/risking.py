@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Real
 from os import PathLike
@@ -28,7 +28,7 @@ from closeknit.io.sources import place_of
 from closeknit.release import Release
 from closeknit.release.release_paths import CERTIFICATE, read_certificate, release_file
 from closeknit.risks.class_counts import ClassCounts
-from closeknit.risks.risk import Risk, count_release, measure_risk
+from closeknit.risks.risk import ROWS_OF_PERSONS, Risk, count_release, measure_risk
 from closeknit.risks.sample_weights import parse_weights
 from closeknit.risks.suda import MOST, Suda, find_special_uniques
 
@@ -72,6 +72,9 @@ def risk(
         certificate: The certificate of a release, if it is not next to its file.
         csv: Format of CSV files; what it leaves open is detected.
 
+    A release in this process whose rows have persons is counted in persons, unless rows are needed for a population, weights
+    or households.
+
     Returns:
         The risk from the prosecutor, the journalist and the marketer, population uniques, and the risk of single records.
 
@@ -86,10 +89,14 @@ def risk(
     """
     choice("missing", missing, MISSING)
     found = _load(data, schema, certificate, csv, [name for name in (weights, household) if isinstance(name, str)])
+    by_class = missing == "value" and weights is None and household is None and (population is None or _is_number(population))
+    if by_class and isinstance(data, Release) and data.persons is not None:
+        persons = ClassCounts.of_sizes(data.persons, found.counts.suppressed, "persons")
+        found = replace(found, counts=persons, notes=tuple(note for note in found.notes if note != ROWS_OF_PERSONS))
     counts = found.counts.match_missing() if missing == "wildcard" else found.counts
     fraction = None if sampling_fraction is None else number("sampling_fraction", sampling_fraction, above=0, most=1)
     size, covered = None if fraction is None else counts.total / fraction, None
-    if isinstance(population, Real) and not isinstance(population, bool):
+    if _is_number(population):
         size = check_population(str(population), counts.total)
         fraction = counts.total / size if size else None
     elif population is not None:
@@ -106,6 +113,10 @@ def risk(
         household=_check_household(_column_of(household, "household", counts.columns), household),
         notes=found.notes,
     )
+
+
+def _is_number(population: Any) -> bool:
+    return isinstance(population, Real) and not isinstance(population, bool)
 
 
 def suda(
@@ -143,6 +154,9 @@ def _load(data: Any, schema: Schema | None, certificate: Any, csv: CsvFormat | N
     """Count a raw table with the columns of its schema and those of `more`, or the written cells of a release."""
     if schema is not None and not _is_release(data, certificate):
         schema = require_schema(schema)
+        if not schema.quasi:
+            right = "name the columns by which a person could be recognised"
+            raise BadInput("no column is quasi, so there are no classes to measure", right=right)
         wanted = [*schema.quasi, *([schema.person] if schema.person else []), *more]
         columns = read(data, csv, lambda names: _choose(wanted, names))
         return Loaded(ClassCounts.of_table(columns, schema), schema, joined=True)

@@ -12,10 +12,10 @@ from collections.abc import Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from closeknit.core.cell_ranges import cell_ranges
 from closeknit.core.columns import Column, Columns
@@ -28,7 +28,10 @@ from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
 from closeknit.core.written_kinds import Nodes, WrittenNodes
-from closeknit.kernels.geometry.overlaps import BoxTree, box_tree, overlapping, overlapping_weight
+from closeknit.kernels.geometry.overlaps import BoxTree, box_tree, overlapping, overlapping_weight, weigh_boxes
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -85,9 +88,15 @@ class Covering:
         covered = np.empty(len(self.lo), dtype=np.int64)
         covered[single] = self._count_equal(self.lo[single])
         if not single.all():
-            tree = box_tree(self.points, self.points, self.people.astype(np.float64))
-            covered[~single] = overlapping_weight(tree, self.lo[~single], self.hi[~single])
+            covered[~single] = self._count_inside(self.lo[~single], self.hi[~single])
         return covered
+
+    def _count_inside(self, lo: Int32, hi: Int32) -> Reals:
+        """Number of people in each box; the tree is built over whichever are fewer, boxes or points."""
+        people = self.people.astype(np.float64)
+        if len(lo) < len(self.points):
+            return weigh_boxes(box_tree(lo, hi, np.ones(len(lo))), self.points, self.points, people)
+        return overlapping_weight(box_tree(self.points, self.points, people), lo, hi)
 
     def _count_equal(self, cells: Int32) -> Int64:
         """Number of people with exactly these codes."""
@@ -108,6 +117,8 @@ class Covering:
 
     def boxes_over(self, points: Int64 | Int32) -> csr_array:
         """Return the boxes that cover these points as a 0/1 matrix, [points, boxes]."""
+        from scipy.sparse import csr_array
+
         tree, counts = self._counted
         some, counts = self.points[points], counts[points]
         found = overlapping(tree, some, some, counts)

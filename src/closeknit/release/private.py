@@ -132,8 +132,7 @@ def _measure_change(released: PublicReport, origin: Origin) -> RiskChange | None
         return None
     before, after = measure_risk(ClassCounts.of_table(origin.columns, origin.schema)).record, released.risk
     if origin.classes is not None:
-        persons = ClassCounts.of_sizes(origin.classes().persons, released.suppressed, "persons")
-        after = measure_risk(persons).record
+        after = measure_risk(ClassCounts.of_sizes(origin.classes().persons, released.suppressed, "persons")).record
     return RiskChange(before=before, after=after)
 
 

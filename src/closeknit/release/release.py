@@ -121,6 +121,12 @@ class Release(Summarized, ABC):
         """Input rows that repeat another one exactly; None where the table is not available. It is private."""
         return None if self._origin is None else self._origin.duplicates
 
+    @property
+    def persons(self) -> NDArray[np.int64] | None:
+        """Persons of each class; None where rows have no persons or the table is not available. It is private."""
+        counted = None if self._origin is None else self._origin.classes
+        return None if counted is None else counted().persons
+
     def report(self, private: bool = False, frontier: Frontier | None = None) -> str:
         """A page of HTML, from release and certificate alone or (private) compared with the original.
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import factorial
+from math import comb, factorial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Floats, Ints
 from closeknit.core.grids import Summarized, Summary
+from closeknit.core.limits import MOST_COLUMN_SETS, check_count
 from closeknit.core.params import whole
 from closeknit.core.population_uniques import SizeCounts
 from closeknit.core.row_sorting import Coded, groups
@@ -123,6 +124,8 @@ def find_special_uniques(cells: Mapping[str, Coded], rows: int, most: int = MOST
     if len(cells) > MOST_COLUMNS:
         what = f"there are {len(cells)} quasi-identifiers, and SUDA combines at most {MOST_COLUMNS}"
         raise BadInput(what, right="leave columns out of quasi")
+    sets = sum(comb(len(cells), size) for size in range(1, min(most, len(cells)) + 1))
+    check_count(f"most={most} makes {{}} sets of columns", sets, MOST_COLUMN_SETS)
     names, codes, width = tuple(cells), list(cells.values()), len(cells)
     full, classes = groups(codes, rows)
     sizes = np.bincount(full, minlength=classes)
