@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from closeknit import metrics as metrics
     from closeknit.api import (
         anonymize,
+        apply,
         attack,
         audit,
         certificate_on_spark,
@@ -75,8 +76,8 @@ if TYPE_CHECKING:
     from closeknit.streams import BurelWindow, Castle, KnnStream, SabreWindow, Windowed
 
 _NAMES = {
-    "closeknit.api": "anonymize attack audit choose_k compare dossier frontier new_keys preset replay risk run safe_harbor "
-    "sign suda suggest certificate_on_spark flush_on_spark stream_on_spark",
+    "closeknit.api": "anonymize apply attack audit choose_k compare dossier frontier new_keys preset replay risk run "
+    "safe_harbor sign suda suggest certificate_on_spark flush_on_spark stream_on_spark",
     "closeknit.core.certificate": "Certificate",
     "closeknit.core.dates": "date",
     "closeknit.core.errors": "BadInput CloseknitError Unsatisfiable",
@@ -128,6 +129,7 @@ __all__ = [
     "Unsatisfiable",
     "Windowed",
     "anonymize",
+    "apply",
     "attack",
     "attacks",
     "audit",

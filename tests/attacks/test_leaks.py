@@ -306,7 +306,8 @@ def test_metadata_of_the_input_is_not_published() -> None:
 def test_private_folder_is_closed_to_others(folders: Path) -> None:
     private = folders / "000.private"
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
-    assert {file.name for file in private.iterdir()} == {"recipe.yaml", "classes.csv", "report.html", "report.json"}
+    own = {"recipe.yaml", "classes.csv", "recoding.json", "report.html", "report.json"}
+    assert {file.name for file in private.iterdir()} == own
     assert {stat.S_IMODE(file.stat().st_mode) for file in private.iterdir()} == {0o600}
     recipe = (private / "recipe.yaml").read_text("utf-8")
     assert str(SEED) in recipe and "patients-of-dr-quill-0.csv" in recipe

@@ -120,6 +120,14 @@ def test_coded_sensitive_attributes_are_compared_after_coding():
     assert ck.audit(coarse.frame, certificate=coarse.certificate).ok
 
 
+def test_an_audit_finds_values_finer_than_their_code():
+    release = publish(ck.numeric(top=90), [89, 90, 91, 97, 89, 90], [ck.TCloseness("x", 0.3)], role="sensitive")
+    cells = release.frame.to_pydict()
+    cells["x"][cells["x"].index("90+")] = "93"
+    audit = ck.audit(pa.table(cells), certificate=release.certificate)
+    assert any("'93' is more precise than '90+'" in finding for finding in audit.findings)
+
+
 def test_suppressed_codes_leave_no_trace():
     """A suppressed code that is longer than all others does not lengthen the masks of the others."""
     zips = ["02139", "02142", "02199", "021991234567"]

@@ -72,7 +72,7 @@ def test_every_saved_file_is_one_that_force_may_replace(release: ck.Release, tmp
     release.save(tmp_path / "out")
     private = private_folder(tmp_path / "out")
     saved = [file.name for folder in (tmp_path / "out", private) for file in folder.iterdir()]
-    assert len(saved) == 8 and all(map(is_own_file, saved)) and not is_own_file("notes.txt")
+    assert len(saved) == 9 and all(map(is_own_file, saved)) and not is_own_file("notes.txt")
     release.save(tmp_path / "out", force=True)
     (private / "notes.txt").write_text("mine")
     with pytest.raises(ck.BadInput, match=r"also contains 'notes\.txt'"):

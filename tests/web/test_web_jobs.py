@@ -83,7 +83,7 @@ def test_whole_way(tmp_path: Path) -> None:
         assert "script-src" not in report.headers["content-security-policy"]
         leaves, stays = (unpacked(client.get(f"/api/jobs/{id}/{kind}").content) for kind in ("release.zip", "private"))
         assert sorted(leaves) == ["certificate.json", "release.csv", "report.html", "report.json"]
-        assert sorted(stays) == ["classes.csv", "recipe.yaml", "report.html", "report.json"]
+        assert sorted(stays) == ["classes.csv", "recipe.yaml", "recoding.json", "report.html", "report.json"]
         assert leaves["release.csv"] == release.content and json.loads(leaves["certificate.json"]) == certificate
         assert yaml.safe_load(stays["recipe.yaml"])["data"] == {"path": "people.csv"}
         assert not any(id.encode() in part for part in [*leaves.values(), *stays.values()]), "names a folder of the server"

@@ -264,6 +264,17 @@ def test_ranges_of_whole_numbers_are_snapped_by_a_tick(desk: tuple[Any, str, Any
     assert draft_of(case) == before
 
 
+def test_generalized_numbers_are_written_as_chosen(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    before = draft_of(case)
+    sent(client, f"{at}/form", form="generalized", cells="bounds")
+    assert draft_of(case)["form"] == {"generalized": {"cells": "bounds"}}
+    assert '<option value="bounds" selected>' in client.get(f"{at}/guarantees").text
+    assert "is unknown" in client.post(f"{at}/form", data={"form": "generalized", "cells": "dots"}).text
+    sent(client, f"{at}/undo")
+    assert draft_of(case) == before
+
+
 def test_options_of_the_recipe_are_set_by_ticks(desk: tuple[Any, str, Any]) -> None:
     client, at, case = desk
     before = draft_of(case)

@@ -2,6 +2,7 @@
 `audit` and `attack` a release, measure its `risk`, `suggest` roles and kinds of columns, `replay` a table as a stream."""
 
 from closeknit.api.anonymizing import anonymize, run, suggest
+from closeknit.api.applying import apply
 from closeknit.api.attacking import AttackReport, attack
 from closeknit.api.auditing import audit
 from closeknit.api.choosing_k import choose_k
@@ -18,6 +19,7 @@ from closeknit.api.tradeoff import frontier, frontier_recipe, save_frontier
 __all__ = [
     "AttackReport",
     "anonymize",
+    "apply",
     "attack",
     "audit",
     "certificate_on_spark",

@@ -34,6 +34,7 @@ from closeknit.api.suggestion import Suggestion
 from closeknit.api.suggestion import suggest as guess
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
+from closeknit.core.date_shift import refuse_shifts, shift_dates
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.look_alikes import with_folded
 from closeknit.core.method import Method, Progress, deals_by_rank, ignore_progress, list_guarantees
@@ -114,7 +115,8 @@ def anonymize(
     columns, found = read_table(data, csv, schema)
     described = _data_form(data, False, found.form(csv) if found else {})
     progress("encoding", 0.1)
-    table = replace(schema.encode(columns), allow_vacuous=allow_vacuous)
+    columns, coded = shift_dates(columns, schema, seed)
+    table = replace(coded.encode(columns), allow_vacuous=allow_vacuous)
     done = release_table(table, models, method, suppress=suppress, form=requested, seed=seed, progress=progress)
     parquet = described is not None and not isinstance(data, Source) and kind_of(data) == ".parquet"
     partition = _by_input_row(done.table, done.partition)
@@ -129,7 +131,7 @@ def anonymize(
         like=None if described or isinstance(data, Columns) else data,
         format="parquet" if parquet else "csv",
         types=parquet_types(part_files(data)[0]) if parquet else None,
-        origin=Origin(columns, schema, tuple(models), done.method, seed, build_person_counter(done.table, partition)),
+        origin=Origin(columns, coded, tuple(models), done.method, seed, build_person_counter(done.table, partition)),
     )
 
 
@@ -143,6 +145,7 @@ def _on_spark(
     escape_formulas: bool,
     options: dict[str, Any],
 ) -> Release:
+    refuse_shifts(schema, "on Spark")
     if escape_formulas:
         raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
     described = _data_form(data, True, options["csv"].form(options["csv"]) if options["csv"] else {})

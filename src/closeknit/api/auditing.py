@@ -95,7 +95,7 @@ def audit(
     if wants_spark(data, engine, master):
         columns, seen, content, formulas = inspect_on_spark(data, schema, models, shape, suppressed, csv, master, escapes)
         persons, parts = False, {}
-        findings = _check_columns(columns, schema, shape.added)
+        findings = _check_columns(columns, schema, shape)
         unchecked = ["the order of rows and the bytes of files were not checked on Spark"]
     else:
         written = _refuse_empty(read_written(data, csv))
@@ -108,12 +108,16 @@ def audit(
     findings += find_finer_secrets(columns, schema)
     if claimed:
         found = _find_in_files(data, parts, claimed, certificate, in_folder)
-        findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed), *found]
+        findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed, shape.attested), *found]
     signatures, unsigned = check_signatures(certificate, content, key)
     findings += unsigned
     canonical = claimed is not None and claimed.format == FORMAT  # earlier formats had other orders of rows and other notes
-    faults += find_note_faults(claimed, columns, shape, formulas) if claimed and canonical else []
+    labels = shape.read_labels(columns, schema)
+    faults += find_note_faults(claimed, labels, shape, formulas) if claimed and canonical else []
     unchecked += [] if canonical else [f"the form is not canonical: {fault}" for fault in faults]
+    if attested := [part for part in ("loss", "classes") if part in shape.attested]:
+        unchecked.append(f"{' and '.join(attested)} cannot be recomputed: numbers replace the ranges of the classes")
+    stated = claimed.loss if claimed and attested else seen.certificate.loss
     return Audit(
         guarantees=tuple(_check_guarantees(seen, models, schema, persons, claimed)),
         findings=tuple(findings + faults if canonical else findings),
@@ -121,7 +125,7 @@ def audit(
         classes=seen.certificate.classes,
         joint=seen.certificate.joint,
         notes=tuple(_remarks(seen, schema, models) + formulas + unchecked),
-        loss=seen.certificate.loss,
+        loss=stated,
         signatures=tuple(signatures),
     )
 
@@ -172,7 +176,7 @@ def _read_release(
     columns: Columns, schema: Schema, models: Sequence[Model], shape: Form, suppressed: int
 ) -> tuple[list[str], Recomputation, bool]:
     """What is wrong with the columns of a local release, its recomputation, and whether it has persons."""
-    findings = _check_columns(columns, schema, shape.added)
+    findings = _check_columns(columns, schema, shape)
     heads = columns[schema.person].codes.astype(np.int64) if schema.person and schema.person in columns else None
     persons = None if heads is None else dict.fromkeys(schema.published, heads)
     joint = all_secrets(schema)
@@ -201,15 +205,18 @@ def _ground_notes(seen: Recomputation, models: Sequence[Model]) -> list[str]:
     return notes
 
 
-def _check_columns(columns: Columns, schema: Schema, added: Sequence[str]) -> list[str]:
-    """Every column that is judged must be there; one that is never published must not. `added`: by the form."""
-    for name in (*added, *schema.quasi, *schema.sensitive):
-        if name not in columns:
+def _check_columns(columns: Columns, schema: Schema, form: Form) -> list[str]:
+    """Every column that is judged must be there; one that is never published must not."""
+    added, listed = form.added, form.list_columns(schema)
+    for name in listed:
+        if name not in columns and name not in schema.plain:
             raise BadInput("is not in the release", column=name, right=suggest_name(name, columns))
-    known = {*added, *schema.used, *schema.removed}
+    replaced = {name for name in schema.quasi if name not in listed}
+    known = ({*listed, *schema.used, *schema.removed}) - replaced
     for name in columns:
         if name not in known:
-            raise BadInput("has no role", column=name, right="name its role in the schema")
+            right = f"its ranges are in {name}_lo and {name}_hi" if name in replaced else "name its role in the schema"
+            raise BadInput("must not be in this release" if name in replaced else "has no role", column=name, right=right)
     leaked = [name for name in (*schema.identifier, schema.person) if name in columns and name not in added]
     found = [f"column '{name}' identifies people and must not be in a release" for name in leaked]
     dropped = [name for name in schema.drop if name in columns]

@@ -177,7 +177,7 @@ def inspect_on_spark(
     from closeknit.spark import release_audit
     from closeknit.spark.session import find_formulas, session, translate_errors
 
-    if form.name != "generalized":
+    if form.name != "generalized" or form.attested or form.list_columns(schema) != schema.published:
         raise BadInput(f"the form '{form.name}' cannot be audited on Spark yet", right="audit it without an engine")
     if escapes:
         raise BadInput("a release with escaped formulas cannot be audited on Spark", right="audit it without an engine")

@@ -18,7 +18,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.kinds import Kind
 from closeknit.core.levels import level_like
-from closeknit.core.loss import list_texts
+from closeknit.core.loss import list_texts, sum_losses
 from closeknit.core.measurement import Measurement, PrivateContext
 from closeknit.core.method import Method
 from closeknit.core.model import Model, joints
@@ -28,6 +28,7 @@ from closeknit.core.schema import Schema
 from closeknit.core.steps import step_notes
 from closeknit.core.table import Form, Partition, Table, WrittenTable
 from closeknit.core.tree import STAR
+from closeknit.forms.generalized import HIDDEN, generalized
 from closeknit.models import TCloseness
 
 
@@ -42,10 +43,12 @@ def choose_form(brought: Form | None, requested: Form | None, usual: Form, metho
     """
     if brought is None or requested is None:
         return brought or requested or usual
-    suppressed = {"suppressed": requested.suppressed} if requested.suppressed else {}
-    form: Form = replace(cast(Any, brought), **suppressed) if requested.name == brought.name else brought
-    if requested.name != brought.name or spec(requested) not in ({}, spec(form), suppressed):
-        right = "leave the form out" + (", or set only suppressed= in it" if brought.suppressed else "")
+    asked = spec(requested)
+    chosen: dict[str, Any] = {key: asked[key] for key in ("cells", "bounds") if key in asked}
+    chosen |= {"suppressed": requested.suppressed} if requested.suppressed else {}
+    form: Form = replace(cast(Any, brought), **chosen) if requested.name == brought.name else brought
+    if requested.name != brought.name or (asked != spec(form) and not asked.keys() <= chosen.keys()):
+        right = "leave the form out" + (", or set only suppressed= and cells= in it" if brought.suppressed else "")
         raise BadInput(f"{method.name} has its own form, and {requested} was requested", right=right)
     return form
 
@@ -80,22 +83,32 @@ def _certify_written(
     if suppressed.any():
         check_plain(table.take(written.rows))  # a value may be unique when its twin is suppressed
     classed = ~suppressed[written.rows]
-    schema = build_public_schema(table.schema, written.columns)
-    persons = None if table.persons is None else {name: table.persons[written.rows_of(name)] for name in schema.published}
+    judged, shape = _choose_judged(written, form)
+    schema = build_public_schema(table.schema, shape.read_labels(judged.columns, table.schema))
+    persons = None if table.persons is None else {name: table.persons[judged.rows_of(name)] for name in schema.published}
     joint = all_secrets(schema)
-    reading = form.read(written.columns, schema, persons, joints([*models, *filter(None, [joint])]))
+    reading = shape.read(judged.columns, schema, persons, joints([*models, *filter(None, [joint])]))
     profiles = partial(_profiles, reading, written) if reading.column_groups else None
     measured = Measurement.of(
         reading,
         models,
         suppressed=len(table) - written.columns.rows,
         private=PrivateContext(persons is not None, profiles),
-        joint=joint if joint and reading.joins(joint.column) else None,
+        joint=joint if joint and reading.joins(joint.column) and "classes" not in form.attested else None,
+        losses=sum_losses(written.hidden.columns, schema) if written.hidden and form.attested else None,
     )
     refuse_unmet(measured.guarantees)
     notes = [*list_notes(table.schema, models, form, int((~classed).sum())), *step_notes(table)]
-    notes += list_cell_notes(reading, models, table.allow_vacuous)
-    return written.columns, measured.certify(reading.schema, model_form(form), notes)
+    notes += list_cell_notes(replace(reading, columns=written.columns), models, table.allow_vacuous)
+    certificate = measured.certify(reading.schema, model_form(form), notes)
+    return written.columns, certificate.attest_all(HIDDEN) if "classes" in form.attested else certificate
+
+
+def _choose_judged(written: WrittenTable, form: Form) -> tuple[WrittenTable, Form]:
+    """What is judged and how it is read: the written cells, or the labels behind them where no class is written."""
+    if "classes" in form.attested and written.hidden is not None:
+        return written.hidden, generalized()
+    return written, form
 
 
 def _profiles(reading: Reading, written: WrittenTable, secret: str) -> NDArray[np.int32]:

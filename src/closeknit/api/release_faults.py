@@ -41,7 +41,7 @@ REPEATED = ("form", "rows", "suppressed", "classes", "loss", "joint", "estimates
 
 def find_order_faults(columns: Columns, schema: Schema, form: Form) -> Iterator[str]:
     """Columns and rows that are not in canonical order, and numbers that are not in their one spelling."""
-    names = [name for name in (*form.added, *schema.published) if name in columns]
+    names = [name for name in form.list_columns(schema) if name in columns]
     if names != (found := [name for name in columns if name in names]):
         yield f"the columns are in the order {', '.join(found)}; the schema's order is {', '.join(names)}"
     yield from form.list_unsorted(columns, schema)

@@ -24,6 +24,7 @@ from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.perturbation import Law, estimate_counts
 from closeknit.core.reading import Reading
+from closeknit.core.transition import Transition
 
 Int64 = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -63,6 +64,9 @@ class Beliefs:
         refuse_unknown(reading, column)
         law, classes = reading.retained.get(column), reading.of(column).classes
         if law is not None:
+            if isinstance(law, Transition):
+                what = f"'{column}' is perturbed by a matrix: no belief about it changes by more than the factor of its law"
+                raise NotApplicable(what, right="see PosteriorBound")
             return _by_law(classes.histograms[column], law)
         histogram = classes.diversity(column) if people else classes.histograms[column]
         starts, values, weights = _entries(histogram)

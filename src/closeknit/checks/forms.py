@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,7 +18,7 @@ from closeknit.checks.failures import require
 from closeknit.checks.methods import buckets_are_classes, exchange_cells
 from closeknit.checks.naive_cells import Row, covers, ends, group_rows, raw_text, rows_of, text_of, values_inside
 from closeknit.checks.tables import Case, fit_to_form
-from closeknit.checks.views import View, view
+from closeknit.checks.views import View, naive_labels, view
 from closeknit.core.certificate import model_form
 from closeknit.core.columns import Columns
 from closeknit.core.model import Model
@@ -28,6 +29,7 @@ from closeknit.models import KAnonymity, TCloseness
 FormCheck = Callable[[Any, Case], None]
 Origins = dict[str, list[int]]  # the input row of each written cell, by column
 _WRITTEN: dict[tuple[str, Case], tuple[Columns, str, Origins]] = {}
+REPLACED = ("numeric", "date", "tree")  # kinds whose labels a number or a drawn value may replace
 MOVES = 32  # tried per table, spread over its columns
 
 
@@ -98,7 +100,7 @@ def reading_undoes_writing(form: Any, case: Case) -> None:
     class_of = some_classes(case)
     table = case.schema.encode(case.columns)
     result = form.write(table, Partition.of(class_of[table.rows]), 0)
-    reading = form.read(result.columns, build_public_schema(table.schema, result.columns))
+    reading = form.read(result.columns, build_public_schema(table.schema, form.read_labels(result.columns, table.schema)))
     shown = view(result.columns, case.schema, model_form(form))
     origins = _origins(result, table)
     found = shown.classes_of(None)
@@ -106,7 +108,7 @@ def reading_undoes_writing(form: Any, case: Case) -> None:
     require(reading.classes.sizes.sum() == result.columns.rows == (class_of >= 0).sum(), "rows were lost or written twice")
     inside = [{int(class_of[origins[group[0]][i]]) for i in rows} for rows in found.values() for group in shown.groups]
     whole = sum(map(len, inside)) == len(shown.groups) * len(set(class_of.tolist()) - {-1})
-    require(whole, "a class of the partition was written with different cells")
+    require(whole or "classes" in form.attested, "a class of the partition was written with different cells")
     buckets_are_classes(shown, origins, class_of.tolist())
     for secret in case.schema.sensitive:
         _secret_is_read(reading, shown, secret)
@@ -144,8 +146,10 @@ def _secret_is_read(reading: Reading, shown: View, secret: str) -> None:
 def cells_hold_raw_values(form: Any, case: Case) -> None:
     """Every written cell covers its raw value, and sensitive and plain cells are unchanged."""
     shown, _, origins = write_once(form, case)
-    exact = view(shown, case.schema, model_form(form)).unchanged
-    for name in dict.fromkeys([*case.schema.quasi, *exact]):
+    seen = view(shown, case.schema, model_form(form))
+    shown, exact = seen.columns, seen.unchanged
+    numbers = [name for name, kind in case.schema.quasi.items() if form.attested and kind.name in REPLACED]
+    for name in dict.fromkeys([*(name for name in case.schema.quasi if name not in numbers), *exact]):
         raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
         for row, (cell,) in zip(origins[name], rows_of(shown, [name]), strict=True):
             held = cell == raw[row] if name in exact else covers(case.schema.quasi[name], cell, raw[row])
@@ -200,10 +204,14 @@ def moved_leaf_is_not_disclosed(form: Any, case: Case) -> None:
 
     It may be a value that no other row has, and the last row with its old value may have given it up.
     """
+    if form.attested:
+        return  # a statistic of the class or of its label, whose loss is stated: see numbers_are_what_they_claim
     class_of = some_classes(case)
     shown, certificate, origins = write_once(form, case)
     before = _labels(shown, origins, case)
-    tries = MOVES if view(shown, case.schema, model_form(form)).number is None else MOVES // 6  # exact cells show most moves
+    seen = view(shown, case.schema, model_form(form))
+    tries = MOVES if seen.number is None else MOVES // 6  # exact cells show most moves
+    tries = tries if seen.written is None else MOVES // 4  # numbers follow from the labels that are checked with more moves
     for column in list(case.schema.quasi)[:: max(len(case.schema.quasi) // MOVES, 1)]:
         for moved in _moves(case, column, tries, before[column]):
             again, changed, places = write_release(form, case, moved, class_of)
@@ -216,7 +224,8 @@ def moved_leaf_is_not_disclosed(form: Any, case: Case) -> None:
 
 def _labels(shown: Columns, origins: Origins, case: Case) -> dict[str, dict[int, Row]]:
     """Return the written cell of every input row in each quasi column."""
-    return {name: dict(zip(origins[name], rows_of(shown, [name]), strict=True)) for name in case.schema.quasi}
+    cells = naive_labels(shown, case.schema)
+    return {name: dict(zip(origins[name], rows_of(cells, [name]), strict=True)) for name in case.schema.quasi}
 
 
 def _moves(case: Case, name: str, tries: int, labels: dict[int, Row]) -> Iterator[Columns]:
@@ -266,6 +275,37 @@ def stars_or_values(form: Any, case: Case) -> None:
             require(cells == (values if len(values) == 1 else {("*",)}), f"column '{name}': {values} is written as {cells}")
 
 
+def numbers_are_what_they_claim(form: Any, case: Case) -> None:
+    """A middle follows from the range, a mean or median from the raw values, and a drawn value is below its label."""
+    cells = getattr(form, "cells", "ranges")
+    if cells in ("ranges", "stars", "bounds"):
+        return
+    shown, _, origins = write_once(form, case)
+    class_of = some_classes(case)
+    labelled, _, places = write_release(replace(form, cells="ranges", bounds=True), case, case.columns, class_of)
+    for name, kind in case.schema.quasi.items():
+        if kind.name != "numeric":
+            continue
+        label_of = dict(zip(places[name], (cell or "*" for (cell,) in rows_of(labelled, [name])), strict=True))
+        raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
+        for row, (cell,) in zip(origins[name], rows_of(shown, [name]), strict=True):
+            members = [raw[i] for i in np.flatnonzero(class_of == class_of[row]).tolist()]
+            require(_is_claimed(cells, kind, cell, label_of[row], members), f"column '{name}': {cell} for {label_of[row]}")
+
+
+def _is_claimed(cells: str, kind: Any, cell: str | None, label: str, members: list[str | None]) -> bool:
+    """Return whether a number is what its form claims; `members` are the raw values of the class."""
+    if cell is None or label == "*":
+        return label == "*"
+    low, high = ends(label)
+    if cells in ("midpoint", "sample"):
+        return Fraction(cell) == (low + high) / 2 if cells == "midpoint" else low <= Fraction(cell) <= high
+    values = [Fraction(value) for value in members if value is not None]
+    exact = Fraction(statistics.mean(values) if cells == "mean" else statistics.median(values))
+    known_step = kind.step or (1 if all(value.denominator == 1 for value in values) else None)  # else it is proposed
+    return bool(kind.bins) or known_step is None or abs(Fraction(cell) - exact) <= Fraction(str(known_step)) / 2
+
+
 CHECKS: tuple[FormCheck, ...] = (
     reading_undoes_writing,
     cells_hold_raw_values,
@@ -275,4 +315,5 @@ CHECKS: tuple[FormCheck, ...] = (
     moved_leaf_is_not_disclosed,
     snapped_ends_are_on_grid,
     stars_or_values,
+    numbers_are_what_they_claim,
 )

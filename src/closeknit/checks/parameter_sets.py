@@ -49,7 +49,12 @@ METHODS: dict[str, list[Params]] = {
 }
 
 FORMS: dict[str, list[Params]] = {
-    "generalized": [{}, {"snap": True}, {"cells": "stars"}],
+    "generalized": [
+        {},
+        {"snap": True},
+        *({"cells": cells} for cells in ("stars", "bounds", "midpoint", "mean", "median", "sample")),
+        {"cells": "sample", "bounds": False},
+    ],
     "bucketized": [{}, {"number": "group"}],
     "sliced": [{}, {"columns": [["some"], ["others"]]}, {"columns": [["a"], ["b"], ["c"]], "number": "Nº"}],
     "multiset": [{}],
@@ -164,7 +169,14 @@ REFUSED: dict[str, list[Params]] = {
     "fcm_draw": [{"grouping": "crisp"}, {"groups": 0}, {"groups": 2.5}, {"fill": "random"}, {"polish": "no"}],
     "pca_draw": [{"embedding": "wide"}, {"scaled": "no"}, {"groups": "few"}, {"fill": None}, {"polish": 3}],
     "microaggregation": [{"first": "l"}, {"first": None}, {"refine": "no"}],
-    "generalized": [{"snap": "yes"}, {"cells": "dots"}, {"suppressed": "lost"}, {"levels": 2}],
+    "generalized": [
+        {"snap": "yes"},
+        {"cells": "dots"},
+        {"suppressed": "lost"},
+        {"levels": 2},
+        {"bounds": False},
+        {"cells": "mean", "levels": {"age": 1}},
+    ],
     "bucketized": [],
     "sliced": [{"columns": "age, sex"}, {"columns": [[], ["age"]]}, {"columns": [["age"], [3]]}, {"levels": [2]}],
     "multiset": [],

@@ -36,6 +36,7 @@ class View:
     number: str | None
     groups: tuple[tuple[str, ...], ...]
     drawn: tuple[str, ...] = ()  # perturbed attributes: a cell is not always true
+    written: Columns | None = None  # the cells of the file, where `columns` has the labels that they give
 
     @property
     def unchanged(self) -> list[str]:
@@ -99,7 +100,9 @@ class View:
         sorted by their content, and the cells of each group are sorted inside each bucket.
         """
         if self.number is None:
-            self._check_sorted(self._cells((*self.schema.quasi, *self.schema.sensitive, *self.schema.plain)), "rows")
+            names = (*self.schema.quasi, *self.schema.sensitive, *self.schema.plain)
+            file = View(self.written, self.schema, None, ()) if self.written is not None else self
+            self._check_sorted(file._cells(names if self.written is None else tuple(self.written)), "rows")
             return
         there = group_rows(self.columns, [self.number])
         require([*there] == [(str(i),) for i in range(1, len(there) + 1)], f"buckets are numbered {[*there]}")
@@ -133,8 +136,34 @@ def view(columns: Columns, schema: Schema, form: Mapping[str, Mapping[str, Any]]
     ((name, params),) = form.items()
     if name not in GROUPED and params.get("number", "bucket") not in columns:  # also a form of a user
         drawn = (params.get("columns") or tuple(schema.sensitive)) if name == "perturbed" else ()
-        return View(columns, schema, None, (tuple(schema.published),), tuple(drawn))
+        labels = naive_labels(columns, schema)
+        return View(labels, schema, None, (tuple(schema.published),), tuple(drawn), None if labels is columns else columns)
     return View(columns, schema, params.get("number", "bucket"), groups_of(name, params, schema))
+
+
+def naive_labels(columns: Columns, schema: Schema) -> Columns:
+    """Return the labels that numbers in two columns, or a column of labels next to drawn values, give.
+
+    >>> from closeknit.core.kinds import numeric
+    >>> naive_labels(Columns.of({"age_lo": [20, 7], "age_hi": [30, 7]}), Schema(quasi={"age": numeric()}))["age"].cells()
+    ['[20, 30]', '7']
+    """
+    cells: dict[str, list[Any]] = {}
+    for name in schema.quasi:
+        if {f"{name}_lo", f"{name}_hi"} <= set(columns):
+            cells[name] = [_join(*row) for row in rows_of(columns, [f"{name}_lo", f"{name}_hi"])]
+        elif f"{name}_label" in columns:
+            cells[name] = [cell for (cell,) in rows_of(columns, [f"{name}_label"])]
+    if not cells:
+        return columns
+    rest = {name: columns[name] for name in schema.published if name not in cells}
+    return Columns({**Columns.of(cells).columns, **rest}, columns.rows)
+
+
+def _join(low: str | None, high: str | None) -> str:
+    if low is None or high is None:
+        return "*" if low == high else f"<={high}" if low is None else f"{low}+"
+    return low if low == high else f"[{low}, {high}]"
 
 
 def groups_of(name: str, params: Mapping[str, Any], schema: Schema) -> tuple[tuple[str, ...], ...]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from closeknit import __version__
+from closeknit.cli.apply import apply
 from closeknit.cli.attack import attack
 from closeknit.cli.command_errors import exit_now, handle_errors, print_stderr
 from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format, describe_format
@@ -97,6 +98,7 @@ def closeknit(
     closeknit inspect patients.csv > recipe.yaml     guess the role and kind of each column; then edit the recipe
     closeknit anonymize recipe.yaml -o out/          publish a release with its certificate
     closeknit audit out/release.csv                  verify a release, your own or anyone's
+    closeknit apply out.private/recoding.json new    write later rows with the same labels
     closeknit attack out/release.csv                 measure its disclosure risk
     closeknit risk patients.csv --recipe recipe.yaml measure the re-identification risk of a table or release
     closeknit report out/                            render its report, or the private one
@@ -396,6 +398,7 @@ def compare(
         raise typer.Exit(1)
 
 
+app.command(short_help="Write later rows with the labels of an earlier release.")(apply)
 app.command(short_help="Measure the disclosure risk of a release.")(attack)
 app.command(short_help="See what a stricter or looser guarantee would cost.")(frontier)
 app.command(short_help="Render the report of a saved release.")(report)

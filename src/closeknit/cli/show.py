@@ -37,7 +37,7 @@ def show_sample(out: Console, table: Columns, schema: Schema, release: Release) 
     found = find_class(table, schema, release, release.partition) or ClassSample(few, few, len(few))
     raw, written = found.raw, found.written
     out.print(_grid("Before: some patients", table, raw, list(table)))
-    out.print(_grid("After: the same patients, in another order", release.columns, written, schema.published))
+    out.print(_grid("After: the same patients, in another order", release.columns, written, list(release.columns)))
 
 
 def show_loss(out: Console, release: Release) -> None:

@@ -197,8 +197,14 @@ class Recomputation:
         )
 
 
-def differences(seen: Recomputation, claimed: Certificate) -> Iterator[str]:
-    """Every number of a certificate that a recomputation does not give again, one sentence each."""
+def differences(seen: Recomputation, claimed: Certificate, attested: Collection[str] = ()) -> Iterator[str]:
+    """Every number of a certificate that a recomputation does not give again, one sentence each.
+
+    Args:
+        seen: what was recomputed.
+        claimed: the certificate.
+        attested: what cannot be recomputed: "loss", and "classes" with everything about them.
+    """
     for guarantee in claimed.guarantees:
         if guarantee.status == "attested" and not guarantee.met:
             yield f"{guarantee.text}: its certificate states that it is not met"
@@ -211,10 +217,12 @@ def differences(seen: Recomputation, claimed: Certificate) -> Iterator[str]:
             yield f"{then.text}: its certificate names no worst class"
         elif seen.rows_of(then.column, then.worst) != then.worst.rows:
             yield f"{then.text}: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
-    yield from _joint_differences(seen, claimed.joint)
     yield from _estimate_differences(seen.certificate.estimates, claimed)
-    yield from _number_differences("classes", seen.certificate.classes.model_dump(), claimed.classes.model_dump())
-    yield from _number_differences("loss", _flat(seen.certificate.loss), _flat(claimed.loss))
+    if "classes" not in attested:
+        yield from _joint_differences(seen, claimed.joint)
+        yield from _number_differences("classes", seen.certificate.classes.model_dump(), claimed.classes.model_dump())
+    if "loss" not in attested:
+        yield from _number_differences("loss", _flat(seen.certificate.loss), _flat(claimed.loss))
 
 
 def find_finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
@@ -223,7 +231,8 @@ def find_finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
         values = columns[name].values
         shown = np.array([text != STAR and text not in schema.missing for text in texts_of(values)], dtype=bool)
         domain, leaves = kind.bind(values[shown])
-        if domain.tree is None and domain.ends is None:
+        coded = domain.coarse or domain.top is not None or domain.bottom is not None
+        if domain.tree is None and domain.ends is None and not coded:
             continue  # a number is its own leaf, however it is spelled
         for text, leaf in zip(texts_of(values[shown]), leaves.tolist(), strict=True):
             if text != domain.texts[leaf]:

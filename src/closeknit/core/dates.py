@@ -19,9 +19,10 @@ from closeknit.core.date_texts import EXAMPLE, ISO, LEVELS, Moment, is_day, read
 from closeknit.core.domain import Domain, Values
 from closeknit.core.errors import BadInput, BadValue, suggest_name
 from closeknit.core.kinds import Kind, Losses, bind_tree, leaf_losses, texts_of
-from closeknit.core.params import choice, spec
+from closeknit.core.params import choice, spec, whole
 from closeknit.core.tree import STAR, Int32, Tree
 
+MOST_SHIFT = 36_500  # days
 DAY_LEVELS = LEVELS[LEVELS.index("day") :]
 OLDEST = 90  # years; from here on an age is one value in a release under HIPAA Safe Harbor
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}  # months in one unit of the level
@@ -74,6 +75,7 @@ class Date(Kind):
         hi: last day that may occur.
         format: format of the raw dates ("%d.%m.%Y", or "iso"); detected from all values of the column if None.
         level: short for `levels` from this one to the coarsest; None once they are set.
+        shift: dates are shifted by up to so many days, the same for all dates of a person.
         reference: for years of birth, a day: people who may be 90 or older on it have one value, written as `<=1934`.
 
     >>> domain, codes = Date().bind(np.array(["2024-03-17", "2024-01-02", "2031-05-01"], dtype=object))
@@ -93,9 +95,14 @@ class Date(Kind):
     hi: str | None = None
     format: str | None = None
     level: str | None = None
+    shift: int | None = None
     reference: str | None = None
 
     def __post_init__(self) -> None:
+        if self.shift is not None:
+            whole("shift", self.shift, least=1, most=MOST_SHIFT)
+            if self.lo is not None or self.hi is not None:
+                raise BadInput("date has a shift and bounds", right="leave the bounds out: a shifted date may be outside them")
         if self.level is not None:
             choice("level", self.level, LEVELS)
             if tuple(self.levels) != DAY_LEVELS:
@@ -131,12 +138,6 @@ class Date(Kind):
     def hidden_text(self) -> str | None:
         """The written cell of those people."""
         return None if self.last_hidden is None else f"<={self.last_hidden}"
-
-    def notes(self, name: str) -> list[str]:
-        """The years that are one value."""
-        if self.reference is None:
-            return []
-        return [f"column '{name}': people who may be {OLDEST} or older on {self.reference} have one value, {self.hidden_text}"]
 
     @property
     def bounds(self) -> tuple[int, int] | None:
@@ -205,6 +206,39 @@ class Date(Kind):
         """Whether a raw value of this level belongs to one unit of the finest level."""
         return level == self.finest or (level in _MINUTES and LEVELS.index(level) <= LEVELS.index(self.finest))
 
+    def notes(self, name: str) -> list[str]:
+        """That dates were shifted, from which no guarantee follows; and the years of birth that are one value."""
+        moved, born = (
+            f"by up to {self.shift} days, all dates of a person alike; no guarantee",
+            f"have one value, {self.hidden_text}",
+        )
+        notes = [] if self.shift is None else [f"column '{name}': dates were shifted {moved}"]
+        old = f"people who may be {OLDEST} or older on {self.reference}"
+        return notes if self.reference is None else [*notes, f"column '{name}': {old} {born}"]
+
+    def units_below(self, label: str) -> tuple[int, int] | None:
+        """First and last unit of the finest level below a written label; None for `*` without declared bounds.
+
+        Args:
+            label: a written cell.
+
+        >>> [Date().unit_label(unit) for unit in Date().units_below("2024-02")]
+        ['2024-02-01', '2024-02-29']
+        """
+        found, bounds = read_label(label), self.bounds
+        if found is None:
+            return bounds
+        first, last = _finest_units(found[1], found[0], self.finest)
+        return (first, last) if bounds is None else (max(first, bounds[0]), min(last, bounds[1]))
+
+    def unit_label(self, unit: int) -> str:
+        """The label of a unit of the finest level.
+
+        Args:
+            unit: its number.
+        """
+        return _label(unit, self.finest)
+
     def losses(self, cells: Sequence[str]) -> Losses:
         """Units under the node over all units between the declared bounds, or else those of the written cells."""
         spans = []
@@ -270,6 +304,7 @@ def date(
     hi: str | None = None,
     format: str | None = None,
     level: str | None = None,
+    shift: int | None = None,
     reference: str | None = None,
 ) -> Date:
     """A column of dates.
@@ -281,6 +316,7 @@ def date(
         hi: last day that may occur.
         format: format of the raw dates, such as "%d.%m.%Y" or "iso"; detected from all values if left out.
         level: short for all levels from this one on: `level="year"` publishes no month and no day.
+        shift: dates are shifted by up to so many days before anything else, the same for all dates of a person.
         reference: for years of birth, a day: people who may be 90 or older on it have one value, written as `<=1934`.
 
     >>> date(["month", "year"], format="%d.%m.%Y")
@@ -288,7 +324,7 @@ def date(
     >>> date(level="year").bind(np.array(["2024-03-17"], dtype=object))[0].texts
     ('2024',)
     """
-    return Date(DAY_LEVELS if levels is None else levels, lo, hi, format, level, reference)  # type: ignore[arg-type]
+    return Date(DAY_LEVELS if levels is None else levels, lo, hi, format, level, shift, reference)  # type: ignore[arg-type]
 
 
 def without_format(kind: Kind) -> Kind:

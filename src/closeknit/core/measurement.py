@@ -21,7 +21,6 @@ from closeknit.core.certificate import Certificate, ClassSizes, Count, Guarantee
 from closeknit.core.combined_secrets import least_distance, parts
 from closeknit.core.loss import LossSums, sum_losses, weigh_losses
 from closeknit.core.model import Model, Verdict, least_rows
-from closeknit.core.perturbation import estimate_counts
 from closeknit.core.reading import Reading
 from closeknit.core.record import Record
 from closeknit.core.schema import Schema
@@ -308,9 +307,9 @@ def estimate_values(reading: Reading) -> dict[str, ValueEstimates]:
     found = {}
     for name, law in reading.retained.items():
         histogram = reading.classes.histograms[name]
-        if law.retain == 0 or not histogram.reference.any():
+        numbers = law.estimate(histogram.reference[: law.values]) if histogram.reference.any() else None
+        if numbers is None:
             continue
-        numbers = estimate_counts(histogram.reference[: law.values], law.retain)
         texts = [*histogram.domain.texts, ""][: law.values]
         found[name] = dict(zip(texts, zip(*(part.tolist() for part in numbers), strict=True), strict=True))
     return found

@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,22 @@ from closeknit.core.tree import Int32
 WORDS = 2**64
 Floats = NDArray[np.float64]
 Words = Callable[[int, int], NDArray[np.uint64]]  # (turn, count) -> uniform words of 64 bits
+
+
+class DrawnLaw(Protocol):
+    """What the draws of a law depend on."""
+
+    @property
+    def key(self) -> str:
+        """What distinguishes the law."""
+
+    @property
+    def values(self) -> int:
+        """Number of values."""
+
+    @property
+    def uses_values(self) -> bool:
+        """Whether a written value depends on the true one."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +71,24 @@ class Law:
     def gamma(self) -> Fraction:
         """The largest ratio of the probabilities with which two true values are written as the same value."""
         return 1 + self.values * self.retain / (1 - self.retain) if self.values > 1 else Fraction(1)
+
+    @property
+    def key(self) -> str:
+        """What distinguishes the law from others with as many values, as an input of its draws."""
+        return str(self.retain)
+
+    @property
+    def uses_values(self) -> bool:
+        """Whether a written value depends on the true one."""
+        return self.retain > 0
+
+    def estimate(self, observed: object) -> Estimates | None:
+        """Estimate the true counts from the written ones; None where nothing is retained.
+
+        Args:
+            observed: the written count of every value, including 0.
+        """
+        return estimate_counts(observed, self.retain) if self.uses_values else None
 
     def chance(self, same: bool) -> Fraction:
         """The probability that a value is written: the true one, or any other one."""
@@ -87,7 +121,7 @@ def retention(retain: Number) -> Fraction:
     return kept
 
 
-def words_of(column: str, law: Law, seed: int, secrets: Int32 | None = None) -> Words:
+def words_of(column: str, law: DrawnLaw, seed: int, secrets: Int32 | None = None) -> Words:
     """The random words of one column: SHAKE-256 of its name, its law, the private seed and the true values.
 
     An extendable-output function, because an adversary who knows a part of its output, such as values that are known to be
@@ -107,11 +141,11 @@ def words_of(column: str, law: Law, seed: int, secrets: Int32 | None = None) -> 
     """
 
     drawn_for = ""
-    if secrets is not None and law.retain > 0:  # if nothing is retained, nothing may depend on them
+    if secrets is not None and law.uses_values:  # if nothing is retained, nothing may depend on them
         drawn_for = hashlib.sha256(secrets.astype("<i4").tobytes()).hexdigest()
 
     def words(turn: int, count: int) -> NDArray[np.uint64]:
-        text = json.dumps(["closeknit perturbed", column, str(law.retain), law.values, seed, turn, drawn_for])
+        text = json.dumps(["closeknit perturbed", column, law.key, law.values, seed, turn, drawn_for])
         return np.frombuffer(hashlib.shake_256(text.encode()).digest(8 * count), dtype="<u8").astype(np.uint64)
 
     return words
@@ -184,14 +218,19 @@ def estimate_counts(observed: object, retain: Number) -> Estimates:
     n, law = float(seen.sum()), Law(kept, len(seen))
     same, other = float(law.chance(True)), float(law.chance(False))
     counts = (seen - n * other) / float(kept)
-    possible = _nearest_possible(counts, n)
+    possible = nearest_possible(counts, n)
     # both rows with the value and rows without it may be written as the value
     variance = possible * same * (1 - same) + (n - possible) * other * (1 - other)
     return Estimates(counts, np.sqrt(np.maximum(variance, 0)) / float(kept), possible)
 
 
-def _nearest_possible(counts: Floats, total: float) -> Floats:
-    """The nearest point without negative entries and with this sum: all entries decrease by the same, down to 0."""
+def nearest_possible(counts: Floats, total: float) -> Floats:
+    """The nearest point without negative entries and with this sum: all entries decrease by the same, down to 0.
+
+    Args:
+        counts: any numbers.
+        total: their sum.
+    """
     falling = -np.sort(-counts)
     excess = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
     taken = excess[falling > excess]

@@ -14,10 +14,10 @@ from closeknit.core.combined_secrets import Secret, parts, render_secret
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.kinds import texts_of
-from closeknit.core.perturbation import Law
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.core.slices import Slices
+from closeknit.core.transition import AnyLaw
 from closeknit.core.tree import STAR, Int32
 
 Persons = Mapping[str, NDArray[np.int64]]  # per column, the person of each written cell: private
@@ -74,7 +74,7 @@ class Reading:
     named_by: tuple[str, ...]
     column_groups: tuple[tuple[str, ...], ...] = ()
     seen: Mapping[Secret, Reading] = field(default_factory=dict)
-    retained: Mapping[str, Law] = field(default_factory=dict)
+    retained: Mapping[str, AnyLaw] = field(default_factory=dict)
     tight: tuple[str, ...] = ()
     folding: Mapping[str, Int32] = field(default_factory=dict)
 

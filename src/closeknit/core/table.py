@@ -180,11 +180,13 @@ class WrittenTable:
         columns: the written cells.
         rows: the table row of each written row; private.
         behind: the table rows of each column that is sorted separately; private.
+        hidden: the same rows with the labels that numbers replace; private.
     """
 
     columns: Columns
     rows: NDArray[np.int64]
     behind: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    hidden: WrittenTable | None = None
 
     def rows_of(self, name: str) -> NDArray[np.int64]:
         """The table row of each written cell of a column."""
@@ -235,8 +237,12 @@ class Form(ABC):
         def fallbacks(self) -> Sequence[Form]:
             """Forms that show less of suppressed rows, tried in turn where this one does not meet the guarantees."""
 
+        @property
+        def attested(self) -> tuple[str, ...]:
+            """What a recipient cannot recompute from the cells: "loss", and "classes" with everything about them."""
+
     else:
-        added, advice, suppressed, snap, levels, fallbacks = (), None, "", False, None, ()
+        added, advice, suppressed, snap, levels, fallbacks, attested = (), None, "", False, None, (), ()
 
     def serves(self, model: Model) -> bool:
         """Whether a guarantee means something in this form."""
@@ -255,6 +261,14 @@ class Form(ABC):
         self, columns: Columns, schema: Schema, persons: Persons | None = None, joints: Sequence[tuple[str, ...]] = ()
     ) -> Reading:
         """The classes that an adversary finds in the written cells; `joints`: attributes to be counted as one, too."""
+
+    def list_columns(self, schema: Schema) -> list[str]:
+        """Columns of the release, in their order."""
+        return [*self.added, *schema.published]
+
+    def read_labels(self, columns: Columns, schema: Schema) -> Columns:
+        """The written cells with one column of labels per quasi-identifier; only forms that write numbers differ."""
+        return columns
 
     def notes(self, schema: Schema) -> list[str]:
         """What a reader of the certificate has to know about such cells, from what a certificate publishes of a schema."""

@@ -11,6 +11,7 @@ class does not meet a guarantee.
 
 `cells="stars"` suppresses cells instead of generalizing them: a cell is the value that all rows of the class share, or `*`.
 With a step the value is a cell of the grid: `*` for different values inside one would distinguish them from equal values.
+`cells="bounds"`, "midpoint", "mean", "median" and "sample" write numbers in place of ranges (`number_cells.py`).
 """
 
 from __future__ import annotations
@@ -46,9 +47,14 @@ from closeknit.forms.cell_labels import (
     refuse_levels,
     tight_note,
 )
+from closeknit.forms.drawn_values import draw_values, find_misplaced, sort_for_draws
+from closeknit.forms.number_cells import cell_notes, list_added, read_labels, refuse_clashes, replace_labels
 from closeknit.kernels.geometry.boxes import boxes
 
-CELLS = ("ranges", "stars")
+STATISTICS = ("mean", "median")
+ONE_NUMBER = ("midpoint", *STATISTICS)  # the range that it replaces cannot be read back
+CELLS = ("ranges", "stars", "bounds", *ONE_NUMBER, "sample")
+HIDDEN = "the values were drawn, and the classes are not written"
 SUPPRESSED = ("removed", "hidden", "starred")  # how suppressed rows are written, from the least disclosure to the most
 
 
@@ -60,7 +66,8 @@ class Generalized(Form):
         snap: whether ranges of whole numbers end at multiples of the column's step.
         levels: per column, the lowest level to write; `*` is the last one.
         suppressed: how suppressed rows are written: "removed", "hidden" or "starred".
-        cells: "ranges" generalizes cells, "stars" suppresses them.
+        cells: "ranges" generalizes cells, "stars" suppresses them; the others write numbers in place of ranges.
+        bounds: whether drawn values (`cells="sample"`) come with their labels.
     """
 
     name: ClassVar[str] = "generalized"
@@ -68,15 +75,41 @@ class Generalized(Form):
     levels: Mapping[str, int | str] | None = None
     suppressed: str = SUPPRESSED[0]
     cells: str = CELLS[0]
+    bounds: bool = True
 
     def __post_init__(self) -> None:
         choice("snap", self.snap, (True, False))
+        choice("bounds", self.bounds, (True, False))
         choice("cells", self.cells, CELLS)
         choice("suppressed", self.suppressed, SUPPRESSED)
         object.__setattr__(self, "levels", check_levels(self.levels))
+        if self.cells != "sample" and not self.bounds:
+            raise BadInput(
+                f"bounds=False means nothing with cells='{self.cells}'", right="leave it out, or draw: cells='sample'"
+            )
+        if self.cells in STATISTICS and self.levels:
+            raise BadInput(f"cells='{self.cells}' is finer than levels", right="leave one of them out, or use cells='midpoint'")
+
+    @property
+    def attested(self) -> tuple[str, ...]:
+        """What a recipient cannot recompute: the loss where ranges are not written, all where classes are not."""
+        hidden = self.cells == "sample" and not self.bounds
+        return ("loss", "classes") if hidden else ("loss",) if self.cells in ONE_NUMBER else ()
+
+    def list_columns(self, schema: Schema) -> list[str]:
+        """Columns of the release, in their order."""
+        added = list_added(self.cells, self.bounds, schema)
+        return [written for name in schema.published for written in added.get(name, [name])]
+
+    def read_labels(self, columns: Columns, schema: Schema) -> Columns:
+        """The labels of the written cells."""
+        if self.cells in CELLS[:2]:
+            return columns
+        return read_labels(columns, schema, self.cells, self.bounds)
 
     def before(self, table: Table, seed: int) -> Table:
         """The table with the step of each column whose ranges must not end at true values."""
+        refuse_clashes(list_added(self.cells, self.bounds, table.schema), table.schema)
         sizes = [domain.size + 1 for domain in table.quasi_domains]
         return with_steps(table, lambda j: np.bincount(table.quasi[:, j], minlength=sizes[j]), self.snap)
 
@@ -103,7 +136,18 @@ class Generalized(Form):
         order = row_order([(rank[class_of], ranks), *map(cell_order, written.values())], len(kept))
         named = {name: label_column(texts, of_class).take(class_of[order]) for name, (texts, of_class) in labels.items()}
         named |= {name: column.take(order) for name, column in written.items()}
-        return WrittenTable(Columns({name: named[name] for name in table.schema.published}, len(kept)), kept[order])
+        labelled = WrittenTable(Columns({name: named[name] for name in table.schema.published}, len(kept)), kept[order])
+        return labelled if self.cells in CELLS[:2] else self._write_numbers(table, partition, labelled, seed)
+
+    def _write_numbers(self, table: Table, partition: Partition, labelled: WrittenTable, seed: int) -> WrittenTable:
+        """The same rows with numbers in place of labels, sorted by what is written."""
+        draws = self.cells == "sample"
+        shown = sort_for_draws(labelled, table.schema) if draws else labelled
+        named = draw_values(table, shown, self.bounds, seed) if draws else replace_labels(table, partition, shown, self.cells)
+        names = self.list_columns(table.schema)
+        order = row_order([cell_order(named[name]) for name in names], len(labelled.rows))
+        columns = Columns({name: compact(named[name]).take(order) for name in names}, len(order))
+        return WrittenTable(columns, shown.rows[order], hidden=labelled)
 
     @property
     def fallbacks(self) -> tuple[Generalized, ...]:
@@ -142,14 +186,18 @@ class Generalized(Form):
 
     def notes(self, schema: Schema) -> list[str]:
         """Ranges that disclose true values."""
-        return list(map(tight_note, self.tight(schema)))
+        return [*map(tight_note, self.tight(schema)), *cell_notes(self.cells, self.bounds, schema)]
 
     def tight(self, schema: Schema) -> tuple[str, ...]:
         """Columns whose ranges end at true values of rows in the class; ends of bins are declared, a level has none."""
-        if self.snap or self.cells == "stars":
+        if self.snap or self.cells in ("stars", *ONE_NUMBER) or "classes" in self.attested:
             return ()
         numbers = {name: kind for name, kind in schema.quasi.items() if isinstance(kind, Numeric) and kind.bins is None}
         return tuple(name for name, kind in numbers.items() if not kind.snap and name not in (self.levels or {}))
+
+    def disorder(self, columns: Columns, schema: Schema) -> list[str]:
+        """Drawn values that are not below their labels."""
+        return find_misplaced(columns, schema) if self.cells == "sample" and self.bounds else []
 
     def list_unsorted(self, columns: Columns, schema: Schema) -> list[str]:
         """The first row that is not where its written cells place it."""
@@ -161,6 +209,7 @@ class Generalized(Form):
         self, columns: Columns, schema: Schema, persons: Persons | None = None, joints: Sequence[tuple[str, ...]] = ()
     ) -> Reading:
         """Rows with equal written quasi-identifiers are one class."""
+        columns = self.read_labels(columns, schema)
         keys = [without_markers(columns[name], schema.missing).coded for name in schema.quasi]
         class_of, count = groups(keys, columns.rows)
         secrets: dict[Secret, CodedSecret] = {name: secret_codes(columns[name], name, schema) for name in schema.sensitive}
@@ -171,7 +220,11 @@ class Generalized(Form):
 
 
 def generalized(
-    snap: bool = False, levels: Mapping[str, int | str] | None = None, suppressed: str = SUPPRESSED[0], cells: str = CELLS[0]
+    snap: bool = False,
+    levels: Mapping[str, int | str] | None = None,
+    suppressed: str = SUPPRESSED[0],
+    cells: str = CELLS[0],
+    bounds: bool = True,
 ) -> Generalized:
     """The form that writes ranges and nodes.
 
@@ -180,9 +233,12 @@ def generalized(
         levels: per column, the lowest level to write; `*` is the last one.
         suppressed: how suppressed rows are written: "removed", "hidden" (`*` in every cell) or "starred" (`*` in
             quasi-identifiers only).
-        cells: "ranges" generalizes cells, "stars" suppresses them.
+        cells: "ranges" generalizes cells, "stars" suppresses them. "bounds" writes a range of numbers as `age_lo` and
+            `age_hi`, "midpoint" as its middle, "mean" and "median" as a statistic of the class; "sample" writes a value
+            drawn below the label, and the label next to it.
+        bounds: whether drawn values come with their labels; without them the guarantees are attested only.
 
     >>> generalized(levels={"age": 2})
-    Generalized(snap=False, levels={'age': 2}, suppressed='removed', cells='ranges')
+    Generalized(snap=False, levels={'age': 2}, suppressed='removed', cells='ranges', bounds=True)
     """
-    return Generalized(snap, levels, suppressed, cells)
+    return Generalized(snap, levels, suppressed, cells, bounds)

@@ -1,7 +1,8 @@
 """The form `perturbed`: generalized cells, and sensitive values that are not always true.
 
 Each value of the named columns is retained with probability `retain`, else replaced by one of all declared values of its
-column, each equally likely (post-randomization). The law is published, so that a recipient can estimate the true counts;
+column, each equally likely (post-randomization). `matrix` declares a law of its own for a column: for each true value the
+chance of every written one (`core.transition`). The law is published, so that a recipient can estimate the true counts;
 whether the value of a single row is true cannot be determined. `models.posterior_bound` is the guarantee.
 
 Source: the dissertation on methods to achieve t-closeness, ch. 2, as perturbation; the paper on amplification, sec. 3.
@@ -12,7 +13,7 @@ the form `generalized`. Cost: writing generalized cells twice, and eight bytes o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -29,6 +30,7 @@ from closeknit.core.perturbation import Law, retention, words_of
 from closeknit.core.reading import Persons, Reading
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Partition, Table, WrittenTable
+from closeknit.core.transition import AnyLaw, Transition
 from closeknit.forms.generalized import SUPPRESSED, Generalized
 
 
@@ -37,22 +39,30 @@ class Perturbed(Form):
     """Writes and reads generalized cells with perturbed sensitive values.
 
     Args:
-        retain: probability that a value is retained.
-        columns: the sensitive attributes to perturb; all if None.
+        retain: probability that a value is retained, for columns without a matrix.
+        columns: the sensitive attributes to perturb; if None those of `matrix` without `retain`, else all.
         missing: whether a missing value is a value of the law.
         snap: whether ranges of whole numbers end at multiples of the column's step.
         suppressed: how suppressed rows are written, as in `generalized`.
+        matrix: per column, for each true value the chance of every written value; "" is the missing one.
     """
 
     name: ClassVar[str] = "perturbed"
-    retain: Number
+    retain: Number | None = None
     columns: tuple[str, ...] | None = None
     missing: bool = False
     snap: bool = False
     suppressed: str = SUPPRESSED[0]
+    matrix: Mapping[str, Mapping[str, Mapping[str, Number]]] | None = None
 
     def __post_init__(self) -> None:
-        retention(self.retain)
+        if self.retain is not None:
+            retention(self.retain)
+        elif not self.matrix:
+            raise BadInput("perturbed has no law", right="give retain, or a matrix")
+        if self.matrix is not None and not isinstance(self.matrix, Mapping):
+            right = "write it per column: matrix: {disease: {flu: {flu: 0.8, gout: 0.2}, ...}}"
+            raise BadInput(f"matrix={self.matrix!r} is not a mapping", right=right)
         choice("missing", self.missing, (True, False))
         object.__setattr__(self, "columns", _names(self.columns))
         _ = self._cells
@@ -71,22 +81,38 @@ class Perturbed(Form):
     def advice(self) -> str | None:
         """A cell may be false."""
         which = "Sensitive values" + ("" if self.columns is None else f" ({', '.join(self.columns)})")
+        if self.matrix:
+            return (
+                f"{which} are perturbed by the law that certificate.json states. A single cell proves nothing; "
+                "certificate.json has estimates of the true counts.\n"
+            )
         return (
             f"{which} are perturbed: each is retained with probability {self.retain}, or else replaced by any value of its "
             "column, all equally likely. A single cell proves nothing; certificate.json has estimates of the true counts.\n"
         )
 
-    def laws(self, schema: Schema) -> dict[str, Law]:
+    def laws(self, schema: Schema) -> dict[str, AnyLaw]:
         """The law of each column, from the declared schema alone."""
-        names = tuple(schema.sensitive) if self.columns is None else self.columns
+        matrix = self.matrix or {}
+        names = self.columns or (tuple(matrix) if self.retain is None else tuple(schema.sensitive))
+        for name in matrix:
+            if name not in names:
+                raise BadInput("has a matrix but is not perturbed", column=name, right="name it under columns, too")
         if not names:
             raise BadInput("there is no sensitive column to perturb", right="name one, or choose the form generalized")
         for name in names:
             if name not in schema.sensitive:
                 right = suggest_name(name, schema.sensitive)
                 raise BadInput("is to be perturbed but is not sensitive", column=name, right=right)
-        retain = retention(self.retain)
-        return {name: Law(retain, _count_declared(name, schema.sensitive[name]) + self.missing) for name in names}
+        return {name: self._law(name, schema.sensitive[name]) for name in names}
+
+    def _law(self, name: str, kind: Kind) -> AnyLaw:
+        values = [*_list_declared(name, kind), *([""] if self.missing else [])]
+        if self.matrix and name in self.matrix:
+            return Transition.of(self.matrix[name], values, name)
+        if self.retain is None:
+            raise BadInput("has no law", column=name, right="give retain, or a matrix of the column")
+        return Law(retention(self.retain), len(values))
 
     def before(self, table: Table, seed: int) -> Table:
         """The table with perturbed sensitive values, sorted by its own cells again.
@@ -127,11 +153,18 @@ class Perturbed(Form):
     def notes(self, schema: Schema) -> list[str]:
         """The law of each column, and notes on ranges."""
         laws = [
-            f"column '{name}' is perturbed: each value is retained with probability {self.retain}, or else replaced by one of "
-            f"{law.values:,} equally likely values, so odds change at most by the factor {float(law.gamma):.6g}"
+            f"column '{name}' is perturbed: {self._describe(law)}, so odds change at most by the factor {float(law.gamma):.6g}"
             for name, law in self.laws(schema).items()
         ]
         return self._cells.notes(schema) + laws
+
+    def _describe(self, law: AnyLaw) -> str:
+        if isinstance(law, Transition):
+            return f"each value is replaced by one of {law.values:,} values, by the chances of the stated matrix"
+        return (
+            f"each value is retained with probability {self.retain}, or else replaced by one of {law.values:,} equally likely "
+            "values"
+        )
 
     def list_unsorted(self, columns: Columns, schema: Schema) -> list[str]:
         """The first row that is not where its written cells place it."""
@@ -144,11 +177,12 @@ class Perturbed(Form):
 
 
 def perturbed(
-    retain: Number,
+    retain: Number | None = None,
     columns: Sequence[str] | None = None,
     missing: bool = False,
     snap: bool = False,
     suppressed: str = SUPPRESSED[0],
+    matrix: Mapping[str, Mapping[str, Mapping[str, Number]]] | None = None,
 ) -> Perturbed:
     """The form in which categorical sensitive values are retained with probability `retain`, or else drawn at random.
 
@@ -158,11 +192,12 @@ def perturbed(
         missing: whether a missing value is a value of the law.
         snap: whether ranges of whole numbers end at multiples of the column's step.
         suppressed: how suppressed rows are written, as in `generalized`.
+        matrix: per column, for each true value the chance of every written value (PRAM); all chances are positive.
 
     >>> perturbed(0.6, ["disease"])
-    Perturbed(retain=0.6, columns=('disease',), missing=False, snap=False, suppressed='removed')
+    Perturbed(retain=0.6, columns=('disease',), missing=False, snap=False, suppressed='removed', matrix=None)
     """
-    return Perturbed(retain, columns, missing, snap, suppressed)  # type: ignore[arg-type]
+    return Perturbed(retain, columns, missing, snap, suppressed, matrix)  # type: ignore[arg-type]
 
 
 def _names(columns: object) -> tuple[str, ...] | None:
@@ -175,8 +210,8 @@ def _names(columns: object) -> tuple[str, ...] | None:
     return tuple(columns)
 
 
-def _count_declared(name: str, kind: Kind) -> int:
-    """Number of declared values of a column."""
+def _list_declared(name: str, kind: Kind) -> tuple[str, ...]:
+    """The declared values of a column."""
     if kind.name not in ("tree", "flat"):
         right = "perturb categories; for numbers choose the form permuted, or declare intervals as a hierarchy"
         raise BadInput(f"is sensitive and {kind.name}", column=name, right=right)
@@ -184,7 +219,7 @@ def _count_declared(name: str, kind: Kind) -> int:
     if not domain.declared:
         what = "is to be perturbed, but its values are not declared: each written value would be the value of some row"
         raise BadInput(what, column=name, right="declare all of them as a hierarchy: tree: [flu, gout, ...]")
-    return domain.size
+    return domain.texts
 
 
 def _publish_leaves(domain: Domain, shown: NDArray[np.generic]) -> NDArray[np.generic]:

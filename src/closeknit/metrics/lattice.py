@@ -152,9 +152,7 @@ class Cube:
     @cached_property
     def _law(self) -> Law | None:
         law = self.reading.retained.get(self.secret)
-        if law is not None:
-            refuse_replaced(self.secret, law)
-        return law
+        return None if law is None else refuse_replaced(self.secret, law)
 
     @cached_property
     def _groups(self) -> list[CubeGroup]:

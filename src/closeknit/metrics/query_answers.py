@@ -12,6 +12,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.perturbation import Law
 from closeknit.core.row_sorting import groups
+from closeknit.core.transition import AnyLaw, Transition
 from closeknit.forms.column_axes import Axis
 from closeknit.kernels.counting.queries import Words, below, every, rows_below, sums, weigh
 
@@ -156,15 +157,18 @@ class PerturbedGroup:
         return (written - (1 - retain) * (b - a) / self.law.values * self.sizes) / retain
 
 
-def undo_perturbation(group: Group, secret: str, law: Law, sizes: Reals) -> Group | PerturbedGroup:
+def undo_perturbation(group: Group, secret: str, law: AnyLaw, sizes: Reals) -> Group | PerturbedGroup:
     """Return the group as it answers where this attribute is perturbed."""
     if secret not in group.cells:
         return group
-    refuse_replaced(secret, law)
-    return PerturbedGroup(group, secret, law, sizes)
+    return PerturbedGroup(group, secret, refuse_replaced(secret, law), sizes)
 
 
-def refuse_replaced(secret: str, law: Law) -> None:
-    """Refuse an attribute whose law retains nothing."""
+def refuse_replaced(secret: str, law: AnyLaw) -> Law:
+    """Refuse an attribute whose law retains nothing, or is a full matrix."""
+    if isinstance(law, Transition):
+        right = "query another column; its certificate has estimates of the true counts"
+        raise BadInput("is perturbed by a matrix, and queries about it are not answered", column=secret, right=right)
     if law.retain == 0:
         raise BadInput("is replaced in every row, so it cannot be counted", column=secret, right="query another column")
+    return law

@@ -27,6 +27,7 @@ from closeknit.core.model import Model, Parameter, Verdict
 from closeknit.core.params import number
 from closeknit.core.perturbation import posterior, retention_of
 from closeknit.core.reading import Reading
+from closeknit.core.transition import Transition
 
 WHY = "that sensitive values were replaced by the stated law cannot be seen in what was written"
 
@@ -92,6 +93,9 @@ class PosteriorBound(Model):
         limit = fraction("gamma", self.gamma)
         if law.gamma <= limit:
             return Verdict(True, float(law.gamma), "attested", law.gamma, WHY)
+        if isinstance(law, Transition):
+            why = "bring the chances of each written value closer together"
+            return Verdict(False, float(law.gamma), "recomputable", law.gamma, why)
         most = retention_of(limit, law.values)
         why = f"with {law.values:,} values retain at most {most} (about {float(most):.4g})"
         return Verdict(False, float(law.gamma), "recomputable", law.gamma, why)

@@ -73,7 +73,9 @@ class LocalRelease(Release):
     @cached_property
     def frame(self) -> Any:
         """The release in the library the table came in (an Arrow table where it came from a file)."""
-        cells, text = self._escape_cells(self._columns), list(self._stated.columns["quasi"])
+        cells = self._escape_cells(self._columns)
+        labelled = [name for name, column in self._columns.items() if column.values.dtype.kind == "O"]
+        text = [name for name in self._stated.columns["quasi"] if name in labelled]
         if self._like is None:
             return table_from_columns(cells)
         return to_frame(cells, self._like, text=[escape(name) for name in text] if self._stated.escape_formulas else text)

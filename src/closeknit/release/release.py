@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -30,6 +31,7 @@ from closeknit.release.release_paths import (
     PAGE,
     README,
     RECIPE,
+    RECODING,
     REPORT,
     is_own_file,
     private_folder,
@@ -38,7 +40,10 @@ from closeknit.release.release_paths import (
 if TYPE_CHECKING:
     from closeknit.attacks.finding import Finding
     from closeknit.core.frontier import Frontier
+    from closeknit.release.recoding import Recoding
     from closeknit.report.record import PrivateReport, PublicReport
+
+MOST_SAVED = 100_000  # classes whose labels are saved for later rows
 
 
 class Release(Summarized, ABC):
@@ -115,6 +120,15 @@ class Release(Summarized, ABC):
         if self._partition is None:
             raise BadInput("this release has no partition", right="only the process that computed the release has it")
         return self._partition
+
+    @property
+    def recoding(self) -> Recoding:
+        """The labels of this release, to write later rows with them (`closeknit.apply`). It is private."""
+        from closeknit.release.recoding import Recoding
+
+        if self._origin is None or self._origin.method is None:
+            raise BadInput("this release has no recoding", right="only the process that computed the release of a table has it")
+        return Recoding.of(self.columns, self.certificate, self._origin)
 
     @property
     def duplicates(self) -> int | None:
@@ -194,6 +208,8 @@ class Release(Summarized, ABC):
             _write_files(place, {RECIPE: yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True), **pages[1]})
             if self._partition is not None:
                 write_inside(place / CLASSES, canonical_blocks(_class_column(self._partition)))
+            with suppress(BadInput):  # not every form has labels that later rows can get
+                _write_files(place, {RECODING: self.recoding.to_json()} if self._stated.classes.count <= MOST_SAVED else {})
 
         save_folders(public, private_folder(public), write_public, write_private, force, is_own_file)
 

@@ -1,7 +1,7 @@
 """The layout of a saved release: names of the public and private files, where they are, and how they are found.
 
 `out/` is public: the release, `certificate.json`, and a report made from these alone. `out.private/` is not shared: the recipe
-with its seed, the class of each row, and the report that compares with the original.
+with its seed, the class of each row, the labels for later rows, and the report that compares with the original.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from closeknit.io.sources import source_of
 FORMATS = ("csv", "parquet")
 RELEASE, CERTIFICATE, README = "release", "certificate.json", "README.txt"
 SIGNATURE = "certificate.sig"  # a DSSE envelope, next to the certificate
-RECIPE, CLASSES = "recipe.yaml", "classes.csv"
+RECIPE, CLASSES, RECODING = "recipe.yaml", "classes.csv", "recoding.json"
 PAGE, REPORT = "report.html", "report.json"  # one of each in both folders
 OWN_FILES = re.compile(
-    r"(release|quasi|sensitive|slice_\d+)\.(csv|parquet)|certificate\.(json|sig)|recipe\.yaml|classes\.csv|"
+    r"(release|quasi|sensitive|slice_\d+)\.(csv|parquet)|certificate\.(json|sig)|recipe\.yaml|classes\.csv|recoding\.json|"
     r"report\.(html|json)|README\.txt"
 )
 ALLOWED_FILES = re.compile(

@@ -108,7 +108,7 @@ class _Boxes:
     """Where the rows of a table lie, and whether they lie in the cells of a written row; each column is read when needed."""
 
     def __init__(self, table: Columns, schema: Schema, published: Published) -> None:
-        self.table, self.schema, self.written = table, schema, published.columns
+        self.table, self.schema, self.written = table, schema, reading_of(published).columns
         self.axes = axes_of(table, schema)
         self.read: dict[str, tuple[Ends, Ends]] = {}
 

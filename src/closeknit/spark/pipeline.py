@@ -105,6 +105,9 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool
         other = form.name if form.name != "generalized" else method.usual_form
         right = "without an engine one machine writes it; on Spark choose a method of generalized cells, such as mondrian"
         raise BadInput(f"the form '{other}' cannot be written on Spark: its buckets are numbered over all rows", right=right)
+    if form.attested or form.list_columns(schema) != schema.published:
+        right = "leave cells out, or anonymize without an engine"
+        raise BadInput("numbers in place of ranges (cells=) cannot be written on Spark yet", right=right)
 
 
 def encode_on_spark(

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
+from closeknit.core.date_shift import refuse_shifts
 from closeknit.core.dates import Date
 from closeknit.core.domain import FAR, LOOKS_WRITTEN, NUMBER_TEXT, Domain, inner_bounds, snap_range
 from closeknit.core.errors import BadInput
@@ -80,6 +81,7 @@ class Coder:
     """
 
     def __init__(self, schema: Schema, secret: bytes, folds: bool = False) -> None:
+        refuse_shifts(schema, "in a stream")
         self.schema, self._key, self._folds = schema, secret[:64], folds
         self.domains = {name: _find_domain(name, kind) for name, kind in schema.quasi.items()}
         numbers = {name: kind for name, kind in schema.quasi.items() if isinstance(kind, Numeric) and not kind.bins}

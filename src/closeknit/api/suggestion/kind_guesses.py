@@ -160,7 +160,9 @@ def refine_kind(guess: KindGuess, seen: Profile) -> KindGuess:
         step = _step(seen)
         if step is None:
             return guess
-        use = "its ranges end at multiples of the step" if has_decimals(_floats(seen)) else "the step is used by snap"
+        use = (
+            "its ranges end at multiples of the step" if has_decimals(_floats(seen)) else "the step is used by snap and coarsen"
+        )
         return guess._replace(kind=Numeric(step=step), reason=f"{guess.reason}; {use}")
     if not isinstance(guess.kind, Flat) or seen.distinct <= MANY or not guess.sure:
         return guess

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from closeknit.core.certificate import model_form
 from closeknit.core.errors import BadInput
 from closeknit.core.params import choice, number
+from closeknit.forms.generalized import CELLS
 from closeknit.web.case_tasks import draft_of
 from closeknit.web.cases import Case
 from closeknit.web.desk.draft import recipe_of, with_keys
@@ -41,6 +42,15 @@ FORMS = {  # forms of a release
     "multiset": "every column shuffled on its own within each bucket of rows",
     "permuted": "one table, numeric sensitive values shuffled within each bucket of rows",
     "perturbed": "as generalized, with randomly replaced sensitive values",
+}
+CELL_TEXTS = {  # of the form generalized
+    "ranges": "ranges, such as [20, 35]",
+    "stars": "the value that all rows of a class share, or *",
+    "bounds": "two columns of numbers, age_lo and age_hi",
+    "midpoint": "the middle of the range",
+    "mean": "the mean of the class",
+    "median": "the median of the class",
+    "sample": "a value drawn below the label, and the label next to it",
 }
 SNAPPED = ("generalized", "perturbed")  # forms whose ranges may end at steps
 FLAGS = ("escape_formulas", "allow_vacuous")  # keys of a recipe that a tick sets
@@ -95,6 +105,8 @@ def _page(
         "retain": parameter(draft, "retain"),
         "snap": parameter(draft, "snap"),
         "snapped": " ".join(SNAPPED),
+        "cells": parameter(draft, "cells") or CELLS[0],
+        "all_cells": CELL_TEXTS,
         **{name: bool(draft.get(name)) for name in FLAGS},
         "typed": typed or {},
         "errors": errors or {},
@@ -200,12 +212,14 @@ def set_form(
     form: Annotated[str, Form(max_length=40)] = "generalized",
     retain: Annotated[str, Form(max_length=20)] = "",
     snap: Annotated[str, Form(max_length=10)] = "",
+    cells: Annotated[str, Form(max_length=20)] = CELLS[0],
 ) -> Response:
     """Set the form of the release; the method is reset, because not every method supports every form."""
     draft = {key: value for key, value in draft_of(case).items() if key not in ("form", "method")}
     try:
         choice("form", form, tuple(FORMS))
         params: dict[str, Any] = {"snap": True} if snap and form in SNAPPED else {}
+        params |= {"cells": cells} if form == "generalized" and cells != CELLS[0] else {}
         params |= {"retain": number_of("retain", retain.strip() or "0")} if form == "perturbed" else {}
         changed = {**draft, "form": {form: params} if params else form}
         changed = draft if changed["form"] == "generalized" else changed
