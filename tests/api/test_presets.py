@@ -172,6 +172,8 @@ def test_kinds_of_safe_harbor_refuse_mistakes(tmp_path: Path) -> None:
     ):
         with pytest.raises(ck.BadInput, match=says):
             build()
+    codes = Columns.of({"zip": ["02139", "03601", "AB123"]})["zip"].values
+    assert ck.prefix(zip3="census2000").bind(codes)[0].texts == ("000**", "021**"), "what is no area is hidden"
     columns = {"quasi": {"zip": {"prefix": {"zip3": "/etc/hostname"}}}}
     ages = Columns.of({"age": [1, 2]})
     release = ck.anonymize(ages, ck.Schema(quasi={"age": "numeric"}), [], "fixed_levels")
