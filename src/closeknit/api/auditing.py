@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,8 @@ from closeknit.io.source import Source
 from closeknit.io.sources import source_of
 from closeknit.release.release_paths import find_certificate, read_certificate, release_file
 
+NOT_ON_SPARK = "the order of rows and the bytes of files were not checked on Spark"
+NOT_HERE = "the bytes of the file were not checked, because it is not on this machine"
 PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate has of its columns
 
 
@@ -96,23 +98,14 @@ def audit(
     shape: Form = form_of(claimed.form if claimed and form is None else form) or generalized()
     check_models(schema, models, shape)
     suppressed, escapes = (claimed.suppressed, claimed.escape_formulas) if claimed else (0, escape_formulas)
-    faults: list[str] = []  # of the form: they count where a certificate claims it
     if wants_spark(data, engine, master):
         columns, seen, content, formulas = inspect_on_spark(data, schema, models, shape, suppressed, csv, master, escapes)
-        persons, parts = False, {}
-        findings = _check_columns(columns, schema, shape)
-        unchecked = ["the order of rows and the bytes of files were not checked on Spark"]
+        inspected = _Inspected(
+            columns, seen, content, formulas, _check_columns(columns, schema, shape), unchecked=[NOT_ON_SPARK]
+        )
     else:
-        written, columns = read_cells(data, schema, shape, escapes, csv)
-        _refuse_empty(written)
-        findings, seen, persons = _read_release(columns, schema, models, shape, suppressed)
-        blocks, formulas = list(canonical_blocks(written)), formula_notes(columns)
-        content, parts, unchecked = hash_of_blocks(iter(blocks)), shape.parts(columns, schema), []
-        if isinstance(data, str) and "://" in data and data.endswith(".csv"):
-            unchecked = ["the bytes of the file were not checked, because it is not on this machine"]
-        findings += [f"{note}, which are not escaped" for note in formula_notes(written)] if escapes else []
-        faults = [*find_order_faults(columns, schema, shape), *find_byte_faults(data, blocks)]
-        faults += source.find_faults() if isinstance(source := source_of(data), Source) else []
+        inspected = _inspect_here(data, schema, models, shape, suppressed, csv, escapes)
+    columns, seen, content, formulas, findings, faults, unchecked, persons, parts = inspected
     findings += find_finer_secrets(columns, schema)
     if claimed:
         found = _find_in_files(data, parts, claimed, certificate, in_folder)
@@ -137,6 +130,35 @@ def audit(
         loss=stated,
         signatures=tuple(signatures),
     )
+
+
+class _Inspected(NamedTuple):
+    """What is read off a release before it is compared with its certificate."""
+
+    columns: Columns
+    seen: Recomputation
+    content: str
+    formulas: list[str]
+    findings: list[str]
+    faults: list[str] = []  # of the form: they count where a certificate claims it
+    unchecked: list[str] = []
+    persons: bool = False
+    parts: Mapping[str, Columns] = {}
+
+
+def _inspect_here(
+    data: Any, schema: Schema, models: list[Model], shape: Form, suppressed: int, csv: CsvFormat | None, escapes: bool
+) -> _Inspected:
+    written, columns = read_cells(data, schema, shape, escapes, csv)
+    _refuse_empty(written)
+    findings, seen, persons = _read_release(columns, schema, models, shape, suppressed)
+    blocks, formulas = list(canonical_blocks(written)), formula_notes(columns)
+    remote = isinstance(data, str) and "://" in data and data.endswith(".csv")
+    findings += [f"{note}, which are not escaped" for note in formula_notes(written)] if escapes else []
+    faults = [*find_order_faults(columns, schema, shape), *find_byte_faults(data, blocks)]
+    faults += source.find_faults() if isinstance(source := source_of(data), Source) else []
+    content, parts = hash_of_blocks(iter(blocks)), shape.parts(columns, schema)
+    return _Inspected(columns, seen, content, formulas, findings, faults, [NOT_HERE] if remote else [], persons, parts)
 
 
 def _check_required(schema: Schema | None, models: ModelSpecs | None) -> tuple[Schema, list[Model]]:
