@@ -78,7 +78,8 @@ def test_nothing_that_is_recorded_has_the_password(kind: str, request: pytest.Fi
     Database(url, "patients").write(hospital(60), "{}", {}, replace=True)
     release = ck.anonymize(ck.sql(url, table="patients"), hospital_schema(), [ck.KAnonymity(5)], seed=2**70)
     release.to_sql(url, table="without_password", replace=True)
-    release.save(tmp_path / "out", report=kind == "postgresql")
+    release.save(tmp_path / "out", report=False)
+    refuse_seen(release.public_record().to_json() + release.private_record().to_json())  # what the reports are rendered from
     for file in [*tmp_path.rglob("*.*")]:
         if file.is_file():
             refuse_seen(file.read_bytes().decode(errors="replace"))
@@ -109,8 +110,7 @@ def test_commands_print_no_password(postgresql: Server, tmp_path: Path, monkeypa
     run("anonymize", "recipe.yaml", "--to", "@url", "--table", "listed_release", "--replace")
     assert "exists already" in run("anonymize", "recipe.yaml", "--to", "@url", "--table", "listed_release", status=2)
     assert run("audit", postgresql.url(), "--table", "listed_release").endswith("ok\n")
-    assert "written" in run("report", "@url", "--table", "listed_release", "-o", ".")
-    assert "name a folder with -o" in run("report", "@url", "--table", "listed_release", status=2)
+    assert '"rows": 60' in run("report", "@url", "--table", "listed_release", "--json")
     assert "60 rows, worst first" in run("attack", "@url", "--table", "listed_release")
     assert "others may read it (mode 0644)" in run("audit", "@loose", "--table", "x", status=2)
     assert "name a folder with -o, or a database with --to" in run("anonymize", "recipe.yaml", status=2)

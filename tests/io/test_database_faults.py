@@ -110,7 +110,7 @@ def test_a_failure_before_any_statement_leaves_a_whole_release(
     monkeypatch.setattr(engine, "fetch", fetch)
     write(url, table, 1, replace=True, rows=rows)
     expected, total = 1, statements
-    for last in range(0 if SOAK else total - 6, total):
+    for last in range(0 if SOAK else total - 5, total):
         statements = 0
         with pytest.raises(ck.BadInput, match="the connection is lost"):
             write(url, table, last + 2, replace=True, rows=rows)

@@ -32,7 +32,6 @@ class Connection(ABC):
     """
 
     name: ClassVar[str]
-    extra: ClassVar[str | None] = "sql"  # that installs the driver
     types: ClassVar[Mapping[str, str]] = {}  # SQL type by kind of numpy value; everything else is text
     text: ClassVar[str] = "TEXT"
     writable: ClassVar[bool] = True

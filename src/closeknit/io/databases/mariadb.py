@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from hashlib import sha256
 from typing import Any, ClassVar
@@ -99,10 +99,9 @@ class Mariadb(Connection):
     def write(self, tables: Mapping[TableName, Columns], replaced: Sequence[TableName], place: str) -> None:
         new = {table: TableName(f"closeknit_{self.key}_new_{i}", table.schema) for i, table in enumerate(tables)}
         old = {table: TableName(f"closeknit_{self.key}_old_{i}", table.schema) for i, table in enumerate(replaced)}
-        self._drop(new.values())  # of a process that was killed
-        for table in tables:
-            for i in range(len(tables)):
-                self._drop([TableName(f"closeknit_{self.key}_old_{i}", table.schema)])
+        schemas = {table.schema for table in tables}
+        of_killed = [TableName(f"closeknit_{self.key}_old_{i}", schema) for i in range(len(tables)) for schema in schemas]
+        self._drop([*new.values(), *of_killed])
         try:
             for table, columns in tables.items():
                 self.fetch(f"CREATE TABLE {self.render(new[table])} ({self.declare(columns)}) CHARACTER SET utf8mb4")
@@ -116,7 +115,7 @@ class Mariadb(Connection):
             raise
         self._drop(old.values())
 
-    def _drop(self, tables: Iterator[TableName] | Sequence[TableName] | Any) -> None:
+    def _drop(self, tables: Iterable[TableName]) -> None:
         for table in tables:
             self.fetch(f"DROP TABLE IF EXISTS {self.render(table)}")
 

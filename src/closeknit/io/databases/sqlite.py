@@ -22,7 +22,6 @@ class Sqlite(Transactional):
     """A file of SQLite."""
 
     name = "SQLite"
-    extra = None
     types: ClassVar = {"i": "INTEGER", "f": "REAL"}
 
     def __init__(self, link: Link, place: str, writes: bool) -> None:
