@@ -104,12 +104,9 @@ def audit(
         _refuse_empty(written)
         findings, seen, persons = _read_release(columns, schema, models, shape, suppressed)
         blocks, formulas = list(canonical_blocks(written)), formula_notes(columns)
-        content, parts, unchecked = hash_of_blocks(iter(blocks)), shape.parts(columns, schema), []
-        if isinstance(data, str) and "://" in data and data.endswith(".csv"):
-            unchecked = ["the bytes of the file were not checked, because it is not on this machine"]
+        content, parts, (in_place, unchecked) = hash_of_blocks(iter(blocks)), shape.parts(columns, schema), _inspect_place(data)
         findings += [f"{note}, which are not escaped" for note in formula_notes(written)] if escapes else []
-        faults = [*find_order_faults(columns, schema, shape), *find_byte_faults(data, blocks)]
-        faults += source.find_faults() if isinstance(source := source_of(data), Source) else []
+        faults = [*find_order_faults(columns, schema, shape), *find_byte_faults(data, blocks), *in_place]
     findings += find_finer_secrets(columns, schema)
     if claimed:
         found = _find_in_files(data, parts, claimed, certificate, in_folder)
@@ -131,6 +128,14 @@ def audit(
         notes=tuple(_remarks(seen, schema, models) + formulas + unchecked),
         loss=stated,
     )
+
+
+def _inspect_place(data: Any) -> tuple[list[str], list[str]]:
+    """Faults of the place of a release, such as a sheet too many, and what is not checked there."""
+    remote = isinstance(data, str) and "://" in data and data.endswith(".csv")
+    unchecked = ["the bytes of the file were not checked, because it is not on this machine"] if remote else []
+    source = source_of(data)
+    return source.find_faults() if isinstance(source, Source) else [], unchecked
 
 
 def _check_required(schema: Schema | None, models: ModelSpecs | None) -> tuple[Schema, list[Model]]:
