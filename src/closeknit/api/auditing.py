@@ -140,10 +140,10 @@ class _Inspected(NamedTuple):
     content: str
     formulas: list[str]
     findings: list[str]
-    faults: list[str] = []  # of the form: they count where a certificate claims it
-    unchecked: list[str] = []
-    persons: bool = False
-    parts: Mapping[str, Columns] = {}
+    faults: list[str]  # of the form: they count where a certificate claims it
+    unchecked: list[str]
+    persons: bool
+    parts: Mapping[str, Columns]
 
 
 def _inspect_here(

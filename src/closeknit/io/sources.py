@@ -19,7 +19,6 @@ from closeknit.io.spreadsheets import Spreadsheet
 from closeknit.io.statistical import StatisticalFile
 
 REGISTRY: list[type[Source]] = [  # the first that serves a path or address reads it
-    Database,
     Spreadsheet,
     StatisticalFile,
     RFile,
@@ -27,6 +26,7 @@ REGISTRY: list[type[Source]] = [  # the first that serves a path or address read
     IcebergTable,
     PartitionedParquet,
     ObjectFile,
+    Database,  # takes every address with a driver in its scheme, so it is asked last
 ]
 
 
