@@ -105,6 +105,8 @@ def test_frames_have_durations_of_their_own() -> None:
     assert from_frame(pd.DataFrame({"w": pd.Series(lengths, dtype="timedelta64[ns]")}))["w"].cells() == iso
     assert from_frame(pl.DataFrame({"w": lengths}, schema={"w": pl.Duration("ms")}))["w"].cells() == [iso[0], "-PT0.999S", None]
     assert [read_duration(text) for text in iso[:2] if text] == [5400, Fraction(-9995, 10_000)]
+    tiny = pa.table({"w": pa.array([1, -1, 10**15], pa.int64()).cast(pa.duration("ns"))})
+    assert from_frame(tiny)["w"].cells() == ["PT0.000000001S", "-PT0.000000001S", "PT1000000S"]
 
 
 def test_a_release_is_audited(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def _durations(distinct: pa.Array, codes: Codes) -> Column:
     """Durations as ISO text in seconds."""
     parts = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[distinct.type.unit]
     counts = numbers_from_arrow(distinct.cast(pa.int64())).astype(np.int64)
-    texts = [str(Decimal(count) / parts) for count in counts.tolist()]
+    texts = [f"{Decimal(count) / parts:f}" for count in counts.tolist()]
     plain = [text.rstrip("0").rstrip(".") if "." in text else text for text in texts]
     return Column(counts, codes).with_texts([f"{'-' * text.startswith('-')}PT{text.lstrip('-')}S" for text in plain])
 
