@@ -12,7 +12,8 @@ APT_SECONDS := $(if $(filter true,$(CI)),900,150)
 SUBJECT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint redis java chromium bench rivals experiments schemas docs map constraints clean
+.PHONY: help demo test soak lint redis java chromium postgresql mariadb bench rivals stores dbt orchestrators experiments \
+        schemas docs map constraints clean
 
 help:            ## this list
 	@awk -F ':.*## *' '/^[a-z]+:.*##/ { printf "%-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,11 +21,14 @@ help:            ## this list
 demo: .venv/runtime   ## a certified release of a generated table, in seconds; installs the runtime only
 	@$(BIN)/closeknit demo
 
-test: lint redis java chromium   ## lint, then all tests and doctests once
+test: lint redis java chromium postgresql mariadb   ## lint, then all tests and doctests once
 	@$(PYTEST)
 
-soak: .venv/ready redis java chromium   ## the large randomised and fault tests; SUBJECT=stream selects them by name
+soak: .venv/ready redis java chromium postgresql mariadb   ## the large randomised and fault tests; SUBJECT=stream selects them by name
 	@$(MAKE) --no-print-directory rivals || echo "The tests against other tools are skipped."
+	@$(MAKE) --no-print-directory stores || echo "The tests of object stores are skipped."
+	@$(MAKE) --no-print-directory dbt || echo "The tests of the dbt package are skipped."
+	@$(MAKE) --no-print-directory orchestrators || echo "The tests of Airflow and Dagster are skipped."
 	@CLOSEKNIT_SOAK=1 $(PYTEST) --hypothesis-profile=soak -m "soak or hypothesis or grows" $(if $(SUBJECT),-k "$(SUBJECT)")
 
 lint: .venv/ready   ## style, types, import layers
@@ -47,6 +51,13 @@ redis:           ## a redis-server for the tests, where it is missing and may be
 java:            ## a Java for the tests of Spark, where it is missing and may be installed
 	@$(call from_debian,java,openjdk-17-jre-headless)
 
+# Debian keeps the server off the path; its package starts none here, because RUNLEVEL=1.
+postgresql:      ## a PostgreSQL for the tests, where it is missing and may be installed
+	@ls /usr/lib/postgresql/*/bin/postgres > /dev/null 2>&1 || { $(call from_debian,postgres,postgresql); }
+
+mariadb:         ## a MariaDB for the tests, where it is missing and may be installed
+	@$(call from_debian,mariadbd,mariadb-server)
+
 chromium:        ## a Chromium for the tests of the page, where it is missing and may be installed
 	@$(call from_debian,chromium,chromium)
 
@@ -58,6 +69,12 @@ experiments: .venv/ready   ## what the sources measured, run again on the public
 	@$(BIN)/python benchmarks/experiments/run.py --missing
 
 rivals: .venv-rivals/ready   ## the environment of other tools that bench compares with
+
+stores: .venv-s3/ready   ## the environment of the S3-compatible server that soak reads from
+
+dbt: .venv-dbt/ready   ## the environment that runs the dbt package in integrations/dbt
+
+orchestrators: .venv-orchestrators/ready   ## the environment that runs the examples for Airflow and Dagster
 
 schemas: .venv/ready   ## the JSON Schemas in src/closeknit/schemas, from the records in the code
 	@$(BIN)/python -m closeknit.api.json_schemas
@@ -75,7 +92,8 @@ constraints:     ## renew constraints.txt from a fresh environment
 	@mv constraints.new constraints.txt && rm -rf .venv-pins
 
 clean:           ## everything that make has made
-	@rm -rf .venv .venv-rivals .venv-pins site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	@rm -rf .venv .venv-rivals .venv-s3 .venv-dbt .venv-orchestrators .venv-pins site build dist .pytest_cache .mypy_cache \
+	    .ruff_cache .hypothesis \
 	    .import_linter_cache .grimp_cache
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -102,4 +120,22 @@ clean:           ## everything that make has made
 	@echo "Preparing .venv-rivals (once) ..."
 	@$(RIVALS_PYTHON) -m venv .venv-rivals
 	@.venv-rivals/bin/python -m pip install -qq -c benchmarks/rivals-constraints.txt pycanon anjana
+	@touch $@
+
+# $(call environment,FOLDER,CONSTRAINTS,PACKAGES): an environment of its own for programs that pin what they need.
+environment = $(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in [(3, 11), (3, 12)])' 2>/dev/null || { \
+	    echo "$(1) needs Python 3.11 or 3.12, and '$(PYTHON)' is not; name one: make PYTHON=python3.12 ..."; exit 1; }; \
+	    echo "Preparing $(1) (once) ..." && $(PYTHON) -m venv $(1) && $(1)/bin/python -m pip install -qq -c $(2) $(3)
+
+# The server pins other versions of what the tests use.
+.venv-s3/ready: tests/io/s3-constraints.txt
+	@$(call environment,.venv-s3,$<,'moto[s3]' flask flask-cors)
+	@touch $@
+
+.venv-dbt/ready: integrations/dbt/constraints.txt
+	@$(call environment,.venv-dbt,$<,dbt-core dbt-duckdb)
+	@touch $@
+
+.venv-orchestrators/ready: integrations/orchestrators-constraints.txt
+	@$(call environment,.venv-orchestrators,$<,apache-airflow dagster)
 	@touch $@

@@ -13,15 +13,19 @@
     several_large  PcaDraw and Fragmentation on SAL with a second, generated secret
     slicing  Slicing and Anatomy: Adult with fifteen columns, SAL against the floor, growth
     measures  how long measuring takes on SAL: divergence, reached levels, distances, queries
+    risk     risk measures of a million rows; special uniques on Adult
     workload  COUNT queries and a classifier on generalized, bucketized and sliced releases of Adult
     knit     Knit on Adult compared with our other methods and ARX's quoted figures: loss, utility, time
     knit_large  Knit on 100,000 rows of SAL, and on a million
     knit_time  what more of Knit's budget is worth, and the picture of it in the docs
     knit_optimum  how far Knit is from the best possible: all partitions of tiny tables, a lower bound for larger ones
     minimality  what an adversary who knows the method learns from its classes, for every method
+    soft_stop  loss of SoftStop on Adult compared with Knit and Mondrian
     stream_speed  rows a second of every stream, and memory over 50,000,000 rows
     spark    Mondrian and SABRE on 1,000,000 to 100,000,000 generated rows on Spark, compared with its reading and writing
+    databases  1,000,000 generated rows out of PostgreSQL and back, compared with `psql \\copy`
     web      Adult and SAL by `closeknit serve` compared with the command, and its response time
+    files    reading Excel and Stata files compared with what their libraries need alone
     arx      quoted figures of ARX on Adult compared with ours
     rivals   pycanon measuring the same release, anjana making one
 
@@ -41,6 +45,8 @@ from pathlib import Path
 import adult
 import arx
 import burel
+import databases
+import files
 import growth
 import incognito
 import knit
@@ -52,12 +58,14 @@ import measures
 import minimality
 import mondrian
 import on_spark
+import risk
 import rivals
 import sabre
 import sal
 import several
 import several_large
 import slicing
+import soft_stop
 import speed
 import start
 import stream_speed
@@ -80,15 +88,19 @@ BENCHMARKS = {
     "several_large": ("Several secrets: 500,000 rows from CSV file to saved folder", several_large.run),
     "slicing": ("Slicing and Anatomy: exact values in buckets", slicing.run),
     "measures": ("Measuring releases: how long it takes on SAL", measures.run),
+    "risk": ("Risk measures: how long they take", risk.run),
     "workload": ("Worth of a release: COUNT queries and learning on Adult", workload.run),
     "knit": ("Knit on Adult: loss, use and time", knit.run),
     "knit_large": ("Knit on more rows", knit_large.run),
     "knit_time": ("Knit: what a larger budget is worth", knit_time.run),
     "knit_optimum": ("Knit: how far from the best possible", knit_optimum.run),
     "minimality": ("Minimality: what an adversary who knows the method learns", minimality.run),
+    "soft_stop": ("SoftStop: what safety against a known algorithm costs", soft_stop.run),
     "stream_speed": ("Streams: rows a second, and memory", stream_speed.run),
     "spark": ("Spark: large tables on this machine", on_spark.run),
+    "databases": ("Databases: out of PostgreSQL and back", databases.run),
     "web": ("The service: jobs compared with the command line, and response times", web.run),
+    "files": ("Spreadsheets and statistical files: reading compared with the library alone", files.run),
     "arx": ("ARX, quoted, on Adult's training rows", arx.run),
     "rivals": ("Other tools on Adult", rivals.run),
 }

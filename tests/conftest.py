@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -22,12 +23,15 @@ from closeknit.api import anonymize, compare
 from closeknit.core.columns import Columns
 from closeknit.io.ndjson import lines_of
 from closeknit.io.parquet import table_from_columns
+from database_servers import Server, postgresql_folder, run_folder, share, start_mariadb, start_postgresql
 
 CI = os.environ.get("CI") == "true"
 LARGE = "large version: runs under `make soak`"
 NO_TABLES = "the public tables are not here: set CLOSEKNIT_DATA to their folder"
 NO_CASES = "got empty parameter set"  # as pytest says it of a list of cases that only soak fills
 ALLOWED_SKIPS = (LARGE, NO_TABLES, NO_CASES)  # in CI; whatever else is missing there, the project could have installed
+
+os.environ["CLOSEKNIT_STATE"] = tempfile.mkdtemp()  # runs of tests are not the user's runs
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 SOAK = os.environ.get("CLOSEKNIT_SOAK") == "1"
@@ -77,6 +81,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    gc.unfreeze()  # DuckDB complains about objects that are never collected
     reasons = skip_reasons(session.config.pluginmanager.get_plugin("terminalreporter"))
     if CI and not all(reason.startswith(ALLOWED_SKIPS) for reason in reasons):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -125,6 +130,32 @@ def spark(java: None) -> Iterator[Any]:
         found.conf.set(name, value)
     yield found
     found.stop()
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A PostgreSQL of our own, one per run."""
+    if postgresql_folder() is None:
+        pytest.skip("there is no PostgreSQL here (Debian: apt-get install postgresql)")
+    with share(run_folder(tmp_path_factory), "postgresql", start_postgresql) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A MariaDB of our own, one per run."""
+    if shutil.which("mariadbd") is None:
+        pytest.skip("there is no MariaDB here (Debian: apt-get install mariadb-server)")
+    with share(run_folder(tmp_path_factory), "mariadb", start_mariadb) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "duckdb", "postgresql", "mariadb"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database of each kind."""
+    if request.param in ("sqlite", "duckdb"):
+        return f"{request.param}:///{tmp_path}/clinic.db"
+    return request.getfixturevalue(request.param).url()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -41,6 +41,7 @@ METHODS = {
     "mondrian": ck.Mondrian(),
     "strict": ck.Mondrian(split="strict", dims="widest"),
     "incognito": ck.Incognito(),
+    "fixed_levels": ck.FixedLevels(),
     "microaggregation": ck.Microaggregation(),
     "fcm_draw": ck.FcmDraw(),
     "pca_draw": ck.PcaDraw(),

@@ -30,6 +30,7 @@ CONTENTS = {
     "streams": "push, tick, flush; checkpoints",
     "metrics": "utility of a release",
     "attacks": "disclosure risk of a release",
+    "risks": "re-identification risk",
     "methods": "one algorithm per file",
     "search": "cut, exchange, merge, polish",
     "plans": "bucket and quota plans",

@@ -12,6 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from closeknit.accessors import register_all
+
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
@@ -26,24 +28,38 @@ if TYPE_CHECKING:
         certificate_on_spark,
         choose_k,
         compare,
+        dossier,
         flush_on_spark,
         frontier,
+        new_keys,
+        preset,
         replay,
+        risk,
         run,
+        safe_harbor,
+        sign,
         stream_on_spark,
+        suda,
         suggest,
     )
     from closeknit.core.certificate import Certificate
+    from closeknit.core.date_times import datetime
     from closeknit.core.dates import date
+    from closeknit.core.durations import duration
     from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
     from closeknit.core.hierarchy import Hierarchy
+    from closeknit.core.itemsets import itemset
     from closeknit.core.kinds import flat, numeric, prefix
+    from closeknit.core.points import point
     from closeknit.core.schema import Schema
     from closeknit.forms import bucketized, generalized, multiset, permuted, perturbed, sliced
+    from closeknit.io.database import sql
+    from closeknit.io.sources import open_source
     from closeknit.methods import (
         Anatomy,
         Burel,
         FcmDraw,
+        FixedLevels,
         Fragmentation,
         Incognito,
         Knit,
@@ -52,34 +68,50 @@ if TYPE_CHECKING:
         PcaDraw,
         Sabre,
         Slicing,
+        SoftStop,
         StackAndDeal,
     )
     from closeknit.models import (
+        AverageRisk,
         BetaLikeness,
         DeltaDisclosure,
+        DeltaPresence,
         DiverseSlicing,
         KAnonymity,
+        KMap,
         LDiversity,
+        PopulationUniqueness,
         PosteriorBound,
+        RecordsAtRisk,
         TCloseness,
+        Transparency,
     )
     from closeknit.release import Release
+    from closeknit.risks.sample_weights import individual_risk
     from closeknit.streams import BurelWindow, Castle, KnnStream, SabreWindow, Windowed
 
 _NAMES = {
-    "closeknit.api": "anonymize apply attack audit choose_k compare frontier replay run suggest "
-    "certificate_on_spark flush_on_spark stream_on_spark",
+    "closeknit.api": "anonymize apply attack audit choose_k compare dossier frontier new_keys preset replay risk run "
+    "safe_harbor sign suda suggest certificate_on_spark flush_on_spark stream_on_spark",
     "closeknit.core.certificate": "Certificate",
+    "closeknit.core.date_times": "datetime",
     "closeknit.core.dates": "date",
+    "closeknit.core.durations": "duration",
     "closeknit.core.errors": "BadInput CloseknitError Unsatisfiable",
     "closeknit.core.hierarchy": "Hierarchy",
+    "closeknit.core.itemsets": "itemset",
     "closeknit.core.kinds": "flat numeric prefix",
+    "closeknit.core.points": "point",
     "closeknit.core.schema": "Schema",
     "closeknit.forms": "bucketized generalized multiset permuted perturbed sliced",
-    "closeknit.methods": "Anatomy Burel FcmDraw Fragmentation Incognito Knit Microaggregation Mondrian PcaDraw Sabre "
-    "Slicing StackAndDeal",
-    "closeknit.models": "BetaLikeness DeltaDisclosure DiverseSlicing KAnonymity LDiversity PosteriorBound TCloseness",
+    "closeknit.io.database": "sql",
+    "closeknit.io.sources": "open_source",
+    "closeknit.methods": "Anatomy Burel FcmDraw FixedLevels Fragmentation Incognito Knit Microaggregation Mondrian PcaDraw "
+    "Sabre Slicing SoftStop StackAndDeal",
+    "closeknit.models": "AverageRisk BetaLikeness DeltaDisclosure DeltaPresence DiverseSlicing KAnonymity KMap LDiversity "
+    "PopulationUniqueness PosteriorBound RecordsAtRisk TCloseness Transparency",
     "closeknit.release": "Release",
+    "closeknit.risks.sample_weights": "individual_risk",
     "closeknit.streams": "BurelWindow Castle KnnStream SabreWindow Windowed",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
@@ -87,6 +119,7 @@ _PACKAGES = ("attacks", "datasets", "metrics")
 
 __all__ = [
     "Anatomy",
+    "AverageRisk",
     "BadInput",
     "BetaLikeness",
     "Burel",
@@ -95,26 +128,33 @@ __all__ = [
     "Certificate",
     "CloseknitError",
     "DeltaDisclosure",
+    "DeltaPresence",
     "DiverseSlicing",
     "FcmDraw",
+    "FixedLevels",
     "Fragmentation",
     "Hierarchy",
     "Incognito",
     "KAnonymity",
+    "KMap",
     "Knit",
     "KnnStream",
     "LDiversity",
     "Microaggregation",
     "Mondrian",
     "PcaDraw",
+    "PopulationUniqueness",
     "PosteriorBound",
+    "RecordsAtRisk",
     "Release",
     "Sabre",
     "SabreWindow",
     "Schema",
     "Slicing",
+    "SoftStop",
     "StackAndDeal",
     "TCloseness",
+    "Transparency",
     "Unsatisfiable",
     "Windowed",
     "anonymize",
@@ -128,20 +168,34 @@ __all__ = [
     "compare",
     "datasets",
     "date",
+    "datetime",
+    "dossier",
+    "duration",
     "flat",
     "flush_on_spark",
     "frontier",
     "generalized",
+    "individual_risk",
+    "itemset",
     "metrics",
     "multiset",
+    "new_keys",
     "numeric",
+    "open_source",
     "permuted",
     "perturbed",
+    "point",
     "prefix",
+    "preset",
     "replay",
+    "risk",
     "run",
+    "safe_harbor",
+    "sign",
     "sliced",
+    "sql",
     "stream_on_spark",
+    "suda",
     "suggest",
 ]
 
@@ -158,3 +212,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+register_all()

@@ -10,12 +10,12 @@ import pytest
 import closeknit as ck
 from closeknit.api.reporting import load_release
 from closeknit.attacks.candidate_rows import candidate_rows
-from closeknit.attacks.covering import Covering
 from closeknit.attacks.intersection import intersection
 from closeknit.attacks.population import population_linkage
 from closeknit.attacks.presence import delta_presence
 from closeknit.attacks.private_attacks import with_original
 from closeknit.core.columns import Columns
+from closeknit.core.covering import Covering
 from closeknit.release import samples
 
 SCHEMA = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})

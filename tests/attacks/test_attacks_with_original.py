@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import closeknit as ck
 from attack_cases import rerun_of
 from closeknit.attacks.candidate_rows import candidate_rows
-from closeknit.attacks.covering import Covering, coverings
+from closeknit.attacks.covering import coverings
 from closeknit.attacks.intersection import intersection
 from closeknit.attacks.matching_buckets import matching_buckets
 from closeknit.attacks.population import population_linkage
@@ -24,9 +24,10 @@ from closeknit.attacks.private_attacks import with_original, with_population
 from closeknit.attacks.temporal import temporal
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
+from closeknit.core.covering import Covering
 from closeknit.core.errors import BadInput
 from closeknit.forms.release_reading import reading_of
-from closeknit.kernels.geometry.overlaps import box_tree, overlapping, overlapping_weight
+from closeknit.kernels.geometry.overlaps import box_tree, overlapping, overlapping_weight, weigh_boxes
 from closeknit.release.public import TextRelease
 from conftest import examples
 
@@ -92,6 +93,8 @@ def test_overlapping_boxes_are_those_that_overlap(b: int, q: int, d: int, seed: 
     naive = both.all(axis=2)
     tree = box_tree(lo, hi, weight)
     assert (overlapping_weight(tree, requested, until) == naive @ weight).all()
+    own = rng.integers(1, 9, q).astype(np.float64)
+    assert (weigh_boxes(tree, requested, until, own) == naive.T @ own).all()
     assert overlapping(tree, requested, until, naive.sum(axis=1)).tolist() == np.nonzero(naive)[1].tolist()
 
 

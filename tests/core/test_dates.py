@@ -109,7 +109,7 @@ def test_hours_and_minutes_are_levels() -> None:
     assert kind.bind(kind.between_bounds())[0].size == 48
     with pytest.raises(BadValue, match="'2024-03-17' is not as fine as the level hour"):
         kind.bind(texts("2024-03-17"))
-    assert LEVELS[:3] == ("minute", "hour", "day") and Date().finest == "day"
+    assert LEVELS[:4] == ("second", "minute", "hour", "day") and Date().finest == "day"
 
 
 def test_datetimes_are_cut_to_the_day() -> None:

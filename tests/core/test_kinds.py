@@ -282,7 +282,7 @@ def test_every_form_reads_back(kind: Any) -> None:
 
 
 def test_names_mappings_and_kinds_are_understood(tmp_path: Path) -> None:
-    for name in ("numeric", "flat", "date", "prefix"):
+    for name in ("numeric", "duration", "flat", "date", "datetime", "prefix", "point", "itemset"):
         assert kind_from(name) == kind_from({name: None}) == kind_from({name: {}}) == KINDS[name]()
     kept = numeric(0, 9)
     assert kind_from(kept) is kept
@@ -303,7 +303,7 @@ def test_names_mappings_and_kinds_are_understood(tmp_path: Path) -> None:
     ("form", "words"),
     [
         ("numric", ["'numric'", "did you mean 'numeric'"]),
-        ("colour", ["'colour'", "numeric, date, prefix, flat, tree"]),
+        ("colour", ["'colour'", "numeric, duration, date, datetime, prefix, point, flat, itemset, tree"]),
         ({"numerc": {}}, ["'numerc'", "'numeric'"]),
         ({"numeric": {"low": 0}}, ["numeric", "'low'", "did you mean 'lo'"]),
         ({"numeric": 5}, ["numeric", "5"]),

@@ -100,7 +100,9 @@ def test_recipes_are_read(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "yaml"):
         forms = yaml.safe_load(block.text)
         assert "schema" in forms, block.text
-        if "models" in forms:
+        if "preset" in forms:
+            assert Recipe.of(forms, tmp_path).preset
+        elif "models" in forms:
             recipe = Recipe.of(forms, tmp_path)
             assert len(recipe.models) == len(forms["models"])
         else:

@@ -22,8 +22,8 @@ from closeknit.core.method import list_guarantees
 from closeknit.core.model import Model
 from closeknit.models import REGISTRY as MODELS
 from closeknit.release.guarantee_meanings import meaning
-from closeknit.report import PrivateReport, PublicReport
 from closeknit.report.page import private_page, public_page
+from closeknit.report.record import PrivateReport, PublicReport
 from report_pages import SEED, Page, hospital, requests_nothing
 
 

@@ -13,13 +13,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xlsxwriter
 from starlette.testclient import TestClient
 
 import closeknit as ck
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
+from closeknit.core.method import ignore_progress
+from closeknit.web.case_tasks import anonymize
 from closeknit.web.cases import Case, Cases, LimitExceeded
 from closeknit.web.desk.table_preview import Limits
+from closeknit.web.page_tasks import inspect_table
 from closeknit.web.settings import Settings
 from closeknit.web.tasks import Tasks
 from closeknit.web.worker import work
@@ -90,7 +94,9 @@ def test_long_recipe_is_refused(client: TestClient) -> None:
     assert left(client) == []
 
 
-@pytest.mark.parametrize("name", ["people.zip", "people", "people.csv.zip", "people.parquet.gz", ".csv/..", "people.xlsx", ""])
+@pytest.mark.parametrize(
+    "name", ["people.zip", "people", "people.csv.zip", "people.parquet.gz", ".csv/..", "people.xlsx.gz", ""]
+)
 def test_files_that_no_door_reads_are_refused(client: TestClient, name: str) -> None:
     answer = client.post("/api/jobs", files=job_files(name=name))
     assert answer.status_code in (400, 422) and "Traceback" not in answer.text and left(client) == []
@@ -167,6 +173,27 @@ def parquet(rows: int, columns: int = 3) -> bytes:
     return place.getvalue()
 
 
+def workbook(rows: int, far: int = 0) -> bytes:
+    place = io.BytesIO()
+    with xlsxwriter.Workbook(place) as book:
+        sheet = book.add_worksheet()
+        for row, cells in enumerate([["age", "sex", "disease"], *[[30, "f", "flu"], [40, "m", "gout"]] * rows]):
+            sheet.write_row(row, 0, cells)
+        if far:
+            sheet.write(far, 2, "flu")
+    return place.getvalue()
+
+
+@pytest.mark.parametrize("name", ["people.xlsx", "people.XLSX"])
+def test_a_workbook_is_uploaded_and_released(tmp_path: Path, name: str) -> None:
+    cases = Cases(Settings(home=tmp_path / "home"))
+    case = cases.new("ann", name, io.BytesIO(workbook(20)))
+    assert inspect_table(case, {}, SMALL, ignore_progress)["looked"]["rows"] == 40 and case.draft.is_file()
+    case.draft.write_text(json.dumps({**RECIPE, "method": "mondrian", "output": {"format": "xlsx"}}), encoding="utf-8")
+    assert anonymize(case, {"report": False}, SMALL, ignore_progress)["ok"]
+    assert case.finished and (case.out / "release.xlsx").is_file()
+
+
 @pytest.mark.parametrize(
     "content,name,sentence",
     [
@@ -180,6 +207,10 @@ def parquet(rows: int, columns: int = 3) -> bytes:
         (b"\x1f\x8b\x08\x00broken", "people.csv.gz", "people.csv.gz: the gzip data is damaged"),
         (b"not parquet", "people.parquet", "people.parquet: this is not a complete Parquet file"),
         (b"", "people.csv", "people.csv"),
+        (workbook(2_000), "people.xlsx", "people.xlsx: it decompresses to more than 100,000 bytes"),
+        (workbook(1, far=5_000), "people.xlsx", "people.xlsx: the table has 5,001 rows; at most 1,000 are taken"),
+        (workbook(20)[:-30], "people.xlsx", "people.xlsx: this is not a complete .xlsx workbook"),
+        (b"not a Stata file", "people.dta", "people.dta: this is not a complete .dta file"),
     ],
     ids=[
         "gzip",
@@ -192,6 +223,10 @@ def parquet(rows: int, columns: int = 3) -> bytes:
         "broken gzip",
         "broken parquet",
         "empty",
+        "workbook",
+        "far cell",
+        "broken workbook",
+        "broken statistics",
     ],
 )
 def test_tables_that_are_too_much(tmp_path: Path, content: bytes, name: str, sentence: str) -> None:

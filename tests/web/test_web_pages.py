@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from closeknit.web.case_tasks import draft_of
+from closeknit.web.desk.roles import role_of
 from web_runs import BOB, HERE, client_of, team
 
 
@@ -27,6 +28,7 @@ TABLE = f"age,{EVIL},disease\n" + "".join(f"{age},{quoted(sign)},{quoted(secret)
 PAGES = (
     "",
     "/roles",
+    "/risk",
     "/columns/0",
     "/columns/0?builder=intervals",
     "/columns/1",
@@ -106,7 +108,7 @@ def test_nothing_of_a_table_becomes_a_part_of_a_page(desk: tuple[Any, str, Any],
     assert not [given for _, given in page.tags if any(name == "style" or name.startswith("on") for name in given)]
     assert {given["src"] for tag, given in page.tags if tag == "img"} <= {
         "/static/icon.svg",
-        *(f"{at}/pictures/{name}.svg" for name in ("loss", "risk")),
+        *(f"{at}/pictures/{name}.svg" for name in ("loss", "risk", "distributions", "associations")),
     }
     assert "1337" not in re.findall(r">(\d+)<", answer.text), "a template in a cell was carried out"
     assert set(page.bare) <= page.labelled, "a field without a label"
@@ -347,3 +349,17 @@ def test_an_address_that_takes_forms_leads_to_their_page(desk: tuple[Any, str, A
     ):
         answer = client.get(at + place)
         assert (answer.status_code, answer.headers["location"]) == (303, at + page)
+
+
+def test_the_risk_of_the_raw_table_follows_the_roles(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    names = list(dict.fromkeys(age for age, _, _ in ROWS))
+    assert f'hx-get="{at}/risk" hx-trigger="load delay:' in client.get(f"{at}/roles").text
+    sent(client, f"{at}/roles", role="drop", column="1")
+    before = client.get(f"{at}/risk").text
+    assert "<b>prosecutor</b>" in before and f"{len(names) / len(ROWS):.4g}" in before and "k = 12 meets it" in before
+    sent(client, f"{at}/roles", role="plain", column="0")
+    assert "Not measured: no column has the role quasi" in client.get(f"{at}/risk").text
+    for _ in range(2):
+        sent(client, f"{at}/undo")
+    assert role_of(draft_of(case), EVIL) == "quasi"

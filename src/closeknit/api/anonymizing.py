@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.api.distributed import anonymize_on_spark, wants_spark
+from closeknit.api.distributed import ON_SPARK, anonymize_on_spark, wants_spark
 from closeknit.api.publishing import choose_form, publish_table
 from closeknit.api.recipe import (
     FormSpec,
@@ -30,15 +30,17 @@ from closeknit.api.recipe import (
 )
 from closeknit.api.reporting import build_person_counter
 from closeknit.api.request_checks import check_models, check_request, read_table
+from closeknit.api.run_ledger import keep_attestable, record_run
 from closeknit.api.suggestion import Suggestion
 from closeknit.api.suggestion import suggest as guess
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.date_shift import refuse_shifts, shift_dates
 from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.geometry import scales
 from closeknit.core.look_alikes import with_folded
-from closeknit.core.method import Method, Progress, deals_by_rank, ignore_progress, list_guarantees
-from closeknit.core.model import Model, joints
+from closeknit.core.method import Method, Progress, can_plan, deals_by_rank, ignore_progress, list_guarantees
+from closeknit.core.model import Model, joints, refuse_whole
 from closeknit.core.params import choice, number, whole
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Form, Outcome, Partition, Table
@@ -47,10 +49,13 @@ from closeknit.io.csv import CsvFormat
 from closeknit.io.files import kind_of, part_files, read_with_format
 from closeknit.io.parquet import parquet_types
 from closeknit.io.source import Source
-from closeknit.io.sources import source_of
+from closeknit.io.sources import place_of, source_of
+from closeknit.models import KAnonymity
 from closeknit.release import LocalRelease, Origin, Release
+from closeknit.search.budget_cuts import spend_budgets
 from closeknit.search.persons import must_keep_together, run_by_person
 from closeknit.search.repair import repair_partition
+from closeknit.search.settling import settle_partition
 from closeknit.search.suppression import without_outliers
 
 SHORT_SEED = 2**64
@@ -105,7 +110,8 @@ def anonymize(
     number("suppress", suppress, least=0, most=1)
     choice("escape_formulas", escape_formulas, (True, False))
     choice("allow_vacuous", allow_vacuous, (True, False))
-    models = check_guarantees(require_schema(schema), models_from(models), method, requested)
+    named, given_seed = models_from(models), seed is not None
+    models = check_guarantees(require_schema(schema), named, method, requested)
     seed = _seed(seed)
     if wants_spark(data, engine, master):
         options = {"suppress": suppress, "allow_vacuous": allow_vacuous, "master": master, "csv": csv, "progress": progress}
@@ -117,8 +123,11 @@ def anonymize(
     progress("encoding", 0.1)
     columns, coded = shift_dates(columns, schema, seed)
     table = replace(coded.encode(columns), allow_vacuous=allow_vacuous)
+    if method.runs_once:
+        models = keep_attestable(models, named, table, given_seed)
     done = release_table(table, models, method, suppress=suppress, form=requested, seed=seed, progress=progress)
     parquet = described is not None and not isinstance(data, Source) and kind_of(data) == ".parquet"
+    record_run(method, table)
     partition = _by_input_row(done.table, done.partition)
     flags = {"escape_formulas": escape_formulas, "allow_vacuous": allow_vacuous}
     return LocalRelease(
@@ -131,6 +140,7 @@ def anonymize(
         like=None if described or isinstance(data, Columns) else data,
         format="parquet" if parquet else "csv",
         types=parquet_types(part_files(data)[0]) if parquet else None,
+        labels=data.read_labels() if isinstance(data, Source) else None,
         origin=Origin(columns, coded, tuple(models), done.method, seed, build_person_counter(done.table, partition)),
     )
 
@@ -146,8 +156,10 @@ def _on_spark(
     options: dict[str, Any],
 ) -> Release:
     refuse_shifts(schema, "on Spark")
+    refuse_whole(models, ON_SPARK)
     if escape_formulas:
         raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
+    data = place_of(data) if isinstance(data, Source) else data
     described = _data_form(data, True, options["csv"].form(options["csv"]) if options["csv"] else {})
     shape = form or build_from_form("form", method.usual_form, FORMS)
     return anonymize_on_spark(data, schema, models, method, shape, seed, described=described, **options)
@@ -186,18 +198,54 @@ def release_table(
         table = table.take(table.tie_order(seed))
     table = table.join_secrets(joints(models))
     table = replace(table, suppressible=math.floor(number("suppress", suppress, least=0, most=1) * len(table)))
-    required = with_folded(models, table)
-    check_request(table, required, method)
+    check_request(table, with_folded(models, table), method)
+    found = [
+        _release_once(table, models, visible, method, form, usual, seed, progress) for visible in _list_visible(models, method)
+    ]
+    progress("done", 1.0)
+    return min(found, key=lambda result: result.certificate.loss.a)
+
+
+def _list_visible(models: Sequence[Model], method: Method) -> list[list[Model]]:
+    """The guarantees that the method sees: those about classes; and, as a second attempt, with stricter ones about single
+    classes instead of those that are settled on written cells, or that the method treats as a budget. The attempt with less
+    loss is published.
+    """
+    seen = [model for model in models if model.by_class or (method.sees_all and model.over is not None)]
+    spent = [model for model in seen if model.budget] if method.spends else []
+    replaced = [model for model in models if model not in seen or model in spent]
+    stricter = [model.stricter for model in replaced if model.stricter is not None]
+    attempts = [seen or [KAnonymity(1)]]
+    if stricter:
+        attempts.append([*(model for model in seen if model not in spent), *stricter])
+    return [visible for visible in attempts if can_plan(method, visible)] or attempts[:1]
+
+
+def _release_once(
+    table: Table,
+    models: Sequence[Model],
+    visible: Sequence[Model],
+    method: Method,
+    form: Form | None,
+    usual: Form,
+    seed: int,
+    progress: Progress,
+) -> ReleaseResult:
+    required = with_folded(visible, table)
     outcome = _outcome(table, required, method, seed, progress)
     shape = choose_form(outcome.form, form, usual, method)
     progress("writing", 0.8)
     partition, columns, certificate = _best(table, models, required, outcome, shape, method, seed)
-    progress("done", 1.0)
     return ReleaseResult(table, partition, columns, certificate, shape, outcome.repeat or method, tuple(outcome.notes))
 
 
 def check_guarantees(schema: Schema, models: Sequence[Model], method: Method, form: Form | None) -> list[Model]:
     """Return all guarantees, including the method's own; those without a meaning here are refused."""
+    own = method.guarantees(schema)
+    for model in models:
+        if model.of_method and model not in own:
+            what = f"'{model.describe(None)}' is a property of a method, and {method.name} does not have it"
+            raise BadInput(what, right="choose soft_stop, or leave it out")
     models = list_guarantees(method, schema, models)
     check_models(schema, models, form or build_from_form("form", method.usual_form, FORMS))
     return models
@@ -279,7 +327,15 @@ def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, p
         return method.run(part, models, seed, progress)
 
     outcome = run_by_person(table, work) if must_keep_together(table, method) else work(table)
-    return outcome if outcome.settled else replace(outcome, partition=repair_partition(table, outcome.partition, models))
+    if outcome.settled:
+        return outcome
+    classwise = [model for model in models if model.by_class]
+    partition = repair_partition(table, outcome.partition, classwise)
+    budgets = [model for model in classwise if model.budget]
+    if budgets and outcome.form is None and table.persons is None and not method.spends:
+        others = [model for model in classwise if not model.budget]
+        partition = spend_budgets(table, partition, others, budgets, scales(table))
+    return replace(outcome, partition=partition)
 
 
 def _best(
@@ -290,7 +346,13 @@ def _best(
     A method with its own form suppresses rows itself. For any other one the outliers of its classes are suppressed, and the
     remaining classes are repaired, or the method runs again on the remaining rows.
     """
-    best = (outcome.partition, *publish_table(table, outcome.partition, models, form, seed))
+    classwise = [model for model in required if model.by_class]
+
+    def publish(partition: Partition) -> tuple[Partition, Columns, Certificate]:
+        settled = settle_partition(table, partition, models, classwise, form, seed)
+        return settled, *publish_table(table, settled, models, form, seed)
+
+    best = publish(outcome.partition)
     if table.suppressible == 0 or outcome.form is not None:
         return best
     trimmed = without_outliers(table, outcome.partition)
@@ -299,8 +361,7 @@ def _best(
         return best
     for partition in (lambda: trimmed, lambda: _rerun_method(table, kept, required, method, seed)):
         try:
-            repaired = repair_partition(table, partition(), required)
-            found = (repaired, *publish_table(table, repaired, models, form, seed))
+            found = publish(repair_partition(table, partition(), classwise))
         except (Unsatisfiable, BadInput):  # the remaining rows cannot meet a guarantee, or have a unique plain value
             continue
         best = found if found[2].loss.a < best[2].loss.a else best

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from closeknit import __version__
 from closeknit.api.anonymizing import anonymize
 from closeknit.api.recipe import Recipe
-from closeknit.attacks.covering import raw_schema
+from closeknit.api.release_cells import read_certified
 from closeknit.attacks.finding import Finding, findings_summary, worst_first
 from closeknit.attacks.minimality import Rerun
 from closeknit.attacks.on_release import list_skipped, on_release
 from closeknit.attacks.private_attacks import with_original, with_other, with_population
 from closeknit.core.certificate import Certificate, Document
 from closeknit.core.columns import Columns
+from closeknit.core.covering import raw_schema
 from closeknit.core.errors import BadInput, CloseknitError
-from closeknit.core.formulas import unescape_columns
 from closeknit.core.grids import Summary
 from closeknit.core.kinds import Numeric
 from closeknit.core.reading import Reading
@@ -30,7 +30,7 @@ from closeknit.core.schema import Schema, require_schema
 from closeknit.forms.release_reading import Published, reading_of
 from closeknit.io.canonical import content_hash
 from closeknit.io.csv import CsvFormat
-from closeknit.io.files import read, read_written
+from closeknit.io.files import read
 from closeknit.io.sources import place_of
 from closeknit.release.public import TextRelease
 from closeknit.release.release_paths import find_certificate, read_certificate, release_file
@@ -180,12 +180,12 @@ def load_published(release: Any, certificate: Any = None, csv: CsvFormat | None 
     if certificate is None:
         raise BadInput(f"{type(release).__name__} is not a release", right="give a Release, or a file and its certificate")
     claimed = read_certificate(certificate)
-    columns = read_written(release, csv)
-    if content_hash(columns) != claimed.content_sha256:
+    written, columns = read_certified(release, claimed, csv)
+    if content_hash(written) != claimed.content_sha256:
         file = place_of(release)
         right = "give the file that was certified; 'closeknit audit' reports what differs"
         raise BadInput("the content does not match its certificate", file=file, right=right)
-    return TextRelease(unescape_columns(columns) if claimed.escape_formulas else columns, claimed)
+    return TextRelease(columns, claimed)
 
 
 def _check_baskets(baskets: Any) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 from closeknit.api.distributed import inspect_on_spark, wants_spark
 from closeknit.api.publishing import all_secrets
 from closeknit.api.recipe import FormSpec, ModelSpecs, form_of, models_from
+from closeknit.api.release_cells import read_cells
 from closeknit.api.release_faults import (
     find_byte_faults,
     find_file_faults,
@@ -20,15 +21,17 @@ from closeknit.api.release_faults import (
     find_note_faults,
     find_order_faults,
     find_part_faults,
+    find_text_faults,
 )
 from closeknit.api.request_checks import check_models
+from closeknit.api.signature_checks import check_signatures
 from closeknit.core.audit import Audit, CheckedGuarantee, Recomputation, differences, find_finer_secrets
 from closeknit.core.certificate import Certificate, Guarantee
 from closeknit.core.certifying import list_unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.formats import FORMAT
-from closeknit.core.formulas import formula_notes, unescape_columns
+from closeknit.core.formulas import formula_notes
 from closeknit.core.look_alikes import look_alike_notes
 from closeknit.core.model import Model, joints
 from closeknit.core.schema import Schema, require_schema
@@ -36,7 +39,8 @@ from closeknit.core.table import Form
 from closeknit.forms import generalized
 from closeknit.io.canonical import canonical_blocks, hash_of_blocks
 from closeknit.io.csv import CsvFormat
-from closeknit.io.files import read_written
+from closeknit.io.source import Source
+from closeknit.io.sources import source_of
 from closeknit.release.release_paths import find_certificate, read_certificate, release_file
 
 PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate has of its columns
@@ -53,6 +57,7 @@ def audit(
     csv: CsvFormat | None = None,
     engine: str | None = None,
     master: str | None = None,
+    key: str | PathLike[str] | None = None,
 ) -> Audit:
     """Recompute every guarantee of any release, from its cells alone.
 
@@ -61,7 +66,8 @@ def audit(
     canonical is only noted.
 
     Args:
-        data: a frame, a file, or the public folder of a release, which must have nothing else in it.
+        data: a frame, a file, a table of a database (`ck.sql`), or the public folder of a release, which must have
+            nothing else in it.
         schema: the published columns, where there is no certificate.
         models: the guarantees to check, where there is no certificate.
         certificate: the certificate or its path.
@@ -70,16 +76,18 @@ def audit(
         csv: how a CSV file is written, where closeknit did not write it.
         engine: "spark" leaves the rows on Spark; so does a Spark frame.
         master: the address of a Spark cluster.
+        key: the public key of the signer; a signature next to the certificate must then be valid.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(200), ck.datasets.hospital_schema(), [ck.KAnonymity(4)])
     >>> ck.audit(release.frame, certificate=release.certificate).ok
     True
     """
-    data, in_folder = release_file(data), False
+    data, in_folder, stored = release_file(data), False, False
     if certificate is None and schema is None and models is None:
         certificate = find_certificate(data)
         in_folder = isinstance(certificate, Path)
+        stored = isinstance(certificate, Certificate)
     claimed = None if certificate is None else read_certificate(certificate)
     if claimed is not None:
         schema = Schema.from_forms(claimed.columns) if schema is None else schema
@@ -95,17 +103,23 @@ def audit(
         findings = _check_columns(columns, schema, shape)
         unchecked = ["the order of rows and the bytes of files were not checked on Spark"]
     else:
-        written = _refuse_empty(read_written(data, csv))
-        columns = unescape_columns(written) if escapes else written
+        written, columns = read_cells(data, schema, shape, escapes, csv)
+        _refuse_empty(written)
         findings, seen, persons = _read_release(columns, schema, models, shape, suppressed)
         blocks, formulas = list(canonical_blocks(written)), formula_notes(columns)
         content, parts, unchecked = hash_of_blocks(iter(blocks)), shape.parts(columns, schema), []
+        if isinstance(data, str) and "://" in data and data.endswith(".csv"):
+            unchecked = ["the bytes of the file were not checked, because it is not on this machine"]
         findings += [f"{note}, which are not escaped" for note in formula_notes(written)] if escapes else []
         faults = [*find_order_faults(columns, schema, shape), *find_byte_faults(data, blocks)]
+        faults += source.find_faults() if isinstance(source := source_of(data), Source) else []
     findings += find_finer_secrets(columns, schema)
     if claimed:
         found = _find_in_files(data, parts, claimed, certificate, in_folder)
+        found += find_text_faults(claimed, source_of(data).read_certificate()) if stored else []
         findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed, shape.attested), *found]
+    signatures, unsigned = check_signatures(certificate, content, key)
+    findings += unsigned
     canonical = claimed is not None and claimed.format == FORMAT  # earlier formats had other orders of rows and other notes
     labels = shape.read_labels(columns, schema)
     faults += find_note_faults(claimed, labels, shape, formulas) if claimed and canonical else []
@@ -121,6 +135,7 @@ def audit(
         joint=seen.certificate.joint,
         notes=tuple(_remarks(seen, schema, models) + formulas + unchecked),
         loss=stated,
+        signatures=tuple(signatures),
     )
 
 
@@ -135,10 +150,9 @@ def _check_required(schema: Schema | None, models: ModelSpecs | None) -> tuple[S
     return schema, models_from(models)
 
 
-def _refuse_empty(written: Columns) -> Columns:
+def _refuse_empty(written: Columns) -> None:
     if written.rows == 0:
         raise BadInput("the release has no rows", right="give a table with at least one row")
-    return written
 
 
 def _find_in_files(
@@ -243,7 +257,7 @@ def _mark_uncheckable(found: CheckedGuarantee, claimed: Guarantee) -> CheckedGua
 
 def _check_guarantee(guarantee: Guarantee, model: Model, schema: Schema, persons: bool, attested: set[str]) -> CheckedGuarantee:
     in_persons = "persons" in model.needs and ((schema.person is not None and not persons) or guarantee.text in attested)
-    too_few = model.bounds == "size" and not guarantee.met  # a class has no more persons than rows
+    too_few = model.bounds == "size" and not model.budget and not guarantee.met  # a class has no more persons than rows
     if in_persons and not too_few:
         why = "it was counted in persons, who are not published"
         return CheckedGuarantee(text=guarantee.text, requested=guarantee.requested, status="not checkable", why=why)

@@ -91,7 +91,7 @@ def choose_k(
     (chosen_method,) = build_methods([method or (StackAndDeal(column=secret) if len(schema.sensitive) > 1 else StackAndDeal())])
     weight = number("alpha", alpha, least=0, most=1)
     closeness = TCloseness(secret, 1 if t is None else t, distance)
-    others = [model for model in models_from(models) if model.bounds != "size"]
+    others = [model for model in models_from(models) if not (isinstance(model, KAnonymity) and model.by_class)]
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
     check_guarantees(schema, [KAnonymity(1), closeness, *others], chosen_method, None)
     table = schema.encode(read_table(data, csv, schema)[0])

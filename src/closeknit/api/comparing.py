@@ -13,6 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from closeknit import __version__
 from closeknit.api.anonymizing import anonymize
 from closeknit.api.parameter_sweep import measure_of, strictness
@@ -130,7 +132,11 @@ def list_methods(models: Sequence[Model], form: str = GENERALIZED) -> list[str]:
     """
     requested = list_models(models)
     forms = {form, GENERALIZED}  # classes made for ranges can be written in any form
-    return [name for name, method in REGISTRY.items() if can_plan(method, requested) and method.usual_form in forms]
+    return [
+        name
+        for name, method in REGISTRY.items()
+        if method.competes and can_plan(method, requested) and method.usual_form in forms
+    ]
 
 
 def save_comparison(comparison: Comparison, folder: str | PathLike[str], force: bool = False) -> None:
@@ -230,6 +236,10 @@ class _Run:
             self._certificate(self.columns.take(few), method, ignore_progress)
 
     def _certificate(self, columns: Columns, method: Method, progress: Progress) -> Certificate:
+        if method.runs_once:  # the best of several runs would not be what its guarantee is about
+            order = np.random.default_rng(0).permutation(columns.rows)
+            shuffled = {name: columns[name].take(order) for name in self.schema.sensitive if name in columns}
+            columns = Columns({**columns.columns, **shuffled}, columns.rows)
         return anonymize(columns, self.schema, self.models, method, progress=progress, **self.options).certificate
 
 

@@ -21,16 +21,19 @@ from closeknit.core.errors import BadInput
 from closeknit.core.formulas import formula_notes
 from closeknit.core.look_alikes import look_alike_notes, references_in, with_folded
 from closeknit.core.method import Method, Progress
-from closeknit.core.model import Model
+from closeknit.core.model import Model, refuse_whole
 from closeknit.core.params import choice, number
 from closeknit.core.schema import Schema
 from closeknit.core.steps import step_notes, with_steps
 from closeknit.core.table import Form
 from closeknit.core.vacuity import vacuity_notes
 from closeknit.io.csv import CsvFormat
+from closeknit.io.source import Source
+from closeknit.io.sources import place_of, source_of
 from closeknit.release import Release, SparkRelease
 
 ENGINES = ("local", "spark")
+ON_SPARK = "Spark judges them in parts"
 NO_CELLS = Column(np.empty(0, dtype=object), np.empty(0, dtype=np.int32))
 
 
@@ -49,6 +52,8 @@ def wants_spark(data: Any, engine: str | None, master: str | None) -> bool:
 
     if engine is not None:
         choice("engine", engine, ENGINES)
+    if engine == "spark" and isinstance(source_of(data), Source):
+        raise BadInput("Spark does not read this source", file=place_of(data), right="leave the engine out, or give files")
     if master is not None and engine != "spark":
         raise BadInput(f"master={master!r} is the address of a Spark cluster", right="add engine='spark'")
     return engine == "spark" or (engine is None and is_spark_frame(data))
@@ -177,6 +182,7 @@ def inspect_on_spark(
     from closeknit.spark import release_audit
     from closeknit.spark.session import find_formulas, session, translate_errors
 
+    refuse_whole(models, ON_SPARK)
     if form.name != "generalized" or form.attested or form.list_columns(schema) != schema.published:
         raise BadInput(f"the form '{form.name}' cannot be audited on Spark yet", right="audit it without an engine")
     if escapes:

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from closeknit.api.presets import PRESETS
 from closeknit.api.recipe import FORMS, METHODS, MODELS, RecipeKeys
 from closeknit.core.certificate import Certificate, Document
 from closeknit.core.formats import FORMAT
@@ -18,6 +20,7 @@ from closeknit.report.record import PrivateReport, PublicReport
 from closeknit.streams import REGISTRY as STREAMS
 
 FOLDER = Path(__file__).parents[1] / "schemas"
+PYTHON = re.compile(r"^(?:Args:|>>> )", re.MULTILINE)  # parts of a docstring that are not about the file
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -26,6 +29,8 @@ def build_json_schemas() -> dict[str, dict[str, Any]]:
 
     >>> sorted(build_json_schemas())
     ['certificate', 'private_report', 'recipe', 'report']
+    >>> "Args:" in str(build_json_schemas())  # descriptions are about files, not about arguments of Python
+    False
     """
     documents: dict[str, type[Document]] = {"certificate": Certificate, "report": PublicReport, "private_report": PrivateReport}
     found = {name: document.model_json_schema() for name, document in documents.items()}
@@ -33,7 +38,7 @@ def build_json_schemas() -> dict[str, dict[str, Any]]:
         schema["properties"]["format"] = {"const": FORMAT}
         schema["required"] = ["format", *schema["required"]]
     found["recipe"] = _build_recipe_schema()
-    return {name: {"$schema": DIALECT, **_drop_titles(schema)} for name, schema in found.items()}
+    return {name: {"$schema": DIALECT, **_tidy(schema)} for name, schema in found.items()}
 
 
 def write_json_schemas(folder: Path = FOLDER) -> None:
@@ -53,11 +58,11 @@ def _build_recipe_schema() -> dict[str, Any]:
     keys = schema["properties"]
     keys["schema"] = {"type": "object", "propertyNames": {"enum": [*Schema.model_fields]}}
     keys["models"] |= {"items": _name_one(MODELS)}
-    registries: dict[str, Mapping[str, Any]] = {"method": METHODS, "form": FORMS, "stream": STREAMS}
+    registries: dict[str, Mapping[str, Any]] = {"method": METHODS, "form": FORMS, "stream": STREAMS, "preset": PRESETS}
     for key, known in registries.items():
         keys[key] |= {"anyOf": [{"enum": sorted(known)}, _name_one(known), nothing]}
     keys["suppress"] |= {"type": "number", "minimum": 0, "maximum": 1}
-    return {**schema, "required": ["schema"], "anyOf": [{"required": ["models"]}, {"required": ["stream"]}]}
+    return {**schema, "required": ["schema"], "anyOf": [{"required": [key]} for key in ("models", "stream", "preset")]}
 
 
 def _name_one(known: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,13 +70,16 @@ def _name_one(known: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "propertyNames": {"enum": sorted(known)}, "minProperties": 1, "maxProperties": 1}
 
 
-def _drop_titles(schema: Any) -> Any:
-    """Without the titles that repeat the names of keys; a property may be called `title`."""
+def _tidy(schema: Any) -> Any:
+    """Drop titles that repeat the names of keys, and what a docstring says of Python; a property may be called `title`."""
     if isinstance(schema, list):
-        return [_drop_titles(part) for part in schema]
+        return [_tidy(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    return {key: _drop_titles(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
+    found = {key: _tidy(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
+    if isinstance(text := found.get("description"), str):
+        found["description"] = PYTHON.split(text, maxsplit=1)[0].rstrip()
+    return found
 
 
 if __name__ == "__main__":

@@ -88,6 +88,7 @@ def _certify_written(
     persons = None if table.persons is None else {name: table.persons[judged.rows_of(name)] for name in schema.published}
     joint = all_secrets(schema)
     reading = shape.read(judged.columns, schema, persons, joints([*models, *filter(None, [joint])]))
+    reading = replace(reading, raw=table.schema)
     profiles = partial(_profiles, reading, written) if reading.column_groups else None
     measured = Measurement.of(
         reading,
@@ -145,7 +146,7 @@ def rebuild_domains(table: Table, suppressed: NDArray[np.bool_], form: Form) -> 
 def _refuse_small(table: Table, partition: Partition, models: Sequence[Model]) -> None:
     """Rows written as stars may look like another class of stars: they must not count for it."""
     for model in models:
-        if model.column is None and not model.holds(classes := table.count_classes(partition)).all():
+        if model.column is None and not model.holds_together(classes := table.count_classes(partition)):
             raise Unsatisfiable(model.describe(None), f"a class reaches {model.levels(classes).min():.6g}", "request less")
 
 

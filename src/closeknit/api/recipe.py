@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
+from closeknit.api.presets import Preset, expand_preset
 from closeknit.core.certificate import model_form
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.method import Method
@@ -20,6 +22,7 @@ from closeknit.core.strict_json import read_limited
 from closeknit.core.table import Form
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.io.csv import CsvFormat
+from closeknit.io.database import Database
 from closeknit.io.source import Source
 from closeknit.io.sources import source_class
 from closeknit.methods import REGISTRY as METHODS
@@ -38,6 +41,7 @@ class RecipeKeys(BaseModel):
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
+    preset: Any = None  # expanded before the other keys are read
     data: str | dict[str, Any] | None = None
     columns: dict[str, Any] = Field(alias="schema")
     models: list[Any]
@@ -61,12 +65,14 @@ class Recipe:
         keys: The checked keys of the recipe.
         base: The folder that paths in the recipe are relative to.
         file: The name of the recipe in messages.
+        preset: What the recipe follows; its keys are expanded already.
     >>> recipe = Recipe.of({"data": "a.csv", "schema": {"quasi": {"age": "numeric"}}, "models": [{"k_anonymity": {"k": 5}}]})
     >>> recipe.models, recipe.method
-    ([KAnonymity(k=5)], Knit(proposals=None, seconds=None))
+    ([KAnonymity(k=5, over=None)], Knit(proposals=None, seconds=None))
     """
 
-    def __init__(self, keys: RecipeKeys, base: Path | None, file: object) -> None:
+    def __init__(self, keys: RecipeKeys, base: Path | None, file: object, preset: Preset | None = None) -> None:
+        self.preset = preset
         place = {"path": keys.data} if isinstance(keys.data, str) else dict(keys.data or {})
         self.data = _find_source(place, base)
         if self.data is None:
@@ -75,7 +81,7 @@ class Recipe:
         else:
             self.csv = None
         self.schema = Schema.from_forms(keys.columns, base)
-        self.models = models_from(keys.models)
+        self.models = [model.relative_to(base or Path()) for model in models_from(keys.models)]
         self.stream = None if keys.stream is None else StreamRequest.of(keys.stream)
         self._method = usual_method(form_of(keys.form)) if keys.method is None else method_of(keys.method)
         if self.stream is not None and "method" in keys.model_fields_set:
@@ -116,13 +122,14 @@ class Recipe:
         """Build a recipe from plain mappings."""
         if not isinstance(forms, Mapping):
             raise BadInput("this is not a recipe", file=file, right="it must have the keys data, schema and models")
+        forms, preset = expand_preset(forms)
         try:
             keys = RecipeKeys.model_validate({"models": [], **forms} if "stream" in forms else dict(forms))
         except ValidationError as error:
             names = [field.alias or name for name, field in RecipeKeys.model_fields.items()]
             bad = explain_error(error, "recipe", names)
             raise BadInput(bad.what, file=file, right=bad.right) from None
-        return cls(keys, base, file)
+        return cls(keys, base, file, preset)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Recipe:
@@ -139,12 +146,17 @@ class Recipe:
 
 def _find_source(place: Mapping[str, Any], base: Path | None) -> Source | Path | str | None:
     """Return the registered source of the data, a file relative to the recipe; None for a plain file."""
-    named = str(place.get("url", place.get("path", "")))
+    file = place.get("url_file")
+    named = str(place.get("url", place.get("path", ""))) if file is None else f"@{file}"
     found = source_class(named)
     if found is None:
         return None
-    given = {key: value for key, value in place.items() if key not in ("url", "path")}
-    return build("data", found, {found.where(): named if "://" in named else str((base or Path()) / named), **given})
+    given = {key: value for key, value in place.items() if key not in ("url", "path", "url_file")}
+    source = build("data", found, {found.where(): found.locate(named, base), **given})
+    if isinstance(source, Database) and source.holds_password:
+        right = "write ${VARIABLE} in its place, or use url_file or keyring://service/user"
+        warnings.warn(f"the recipe contains a password of {source.place}; {right}", stacklevel=2)
+    return source
 
 
 def _data_path(path: object, table: object, base: Path | None, file: object) -> Path | str | None:
@@ -192,7 +204,7 @@ def models_from(requested: object) -> list[Model]:
     """Return models from instances, or from the forms of a recipe: `[{k_anonymity: {k: 6}}, ...]`.
 
     >>> models_from([{"t_closeness": {"column": "salary", "t": 0.2}}])
-    [TCloseness(column='salary', t=0.2, distance=None)]
+    [TCloseness(column='salary', t=0.2, distance=None, over=None)]
     """
     if not isinstance(requested, list | tuple):
         return list_models(requested)
@@ -244,7 +256,7 @@ def recipe_forms(
     return {
         "data": data,
         "schema": schema.forms(),
-        "models": [model_form(model) for model in models],
+        "models": [model_form(model.relative_to(Path())) for model in models],
         "method": model_form(method),
         "form": model_form(form),
         "suppress": suppress,

@@ -58,7 +58,7 @@ def _is_plain(text: str) -> bool:
 
 def find_byte_faults(file: Any, blocks: Iterable[bytes]) -> Iterator[str]:
     """Where a CSV file is not the canonical text of its cells, `blocks`; other files and frames are not compared."""
-    if not isinstance(file, str | PathLike) or Path(file).suffix.lower() != ".csv" or Path(file).is_dir():
+    if not isinstance(file, str | PathLike) or Path(file).suffix.lower() != ".csv" or not Path(file).is_file():
         return
     line = 1
     with open(file, "rb") as written:
@@ -159,6 +159,12 @@ def find_json_faults(file: Path) -> Iterator[str]:
     differing = [key for key in REPEATED if getattr(report, key) != getattr(claimed, key)]
     differing += [] if [explained.guarantee for explained in report.guarantees] == list(claimed.guarantees) else ["guarantees"]
     yield from (f"{REPORT}, {key}: differs from {file.name}" for key in differing)
+
+
+def find_text_faults(claimed: Certificate, text: str) -> Iterator[str]:
+    """A certificate in a table that is not written as closeknit writes it."""
+    if not _is_canonical(claimed, text):
+        yield "the stored certificate is not written as closeknit writes it: key order, spacing or numbers differ"
 
 
 def _is_canonical(record: Document, text: str) -> bool:

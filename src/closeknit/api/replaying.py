@@ -25,6 +25,8 @@ from closeknit.core.row_sorting import row_order
 from closeknit.forms import generalized
 from closeknit.forms.cell_labels import cell_order, compact, text_order
 from closeknit.io.files import kind_of
+from closeknit.io.source import Source
+from closeknit.io.sources import source_of
 from closeknit.release import LocalRelease, Origin, Release
 from closeknit.streams.batch_writing import encode_cells
 from closeknit.streams.rolling_certificate import WINDOW, attest_model, notes, render_schema
@@ -71,13 +73,14 @@ def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
     reading, certificate = _certify_replay(stream, columns, released, behind)
     partition = np.full(columns.rows, -1, dtype=np.int32)
     partition[came[behind]] = reading.class_of
-    path = table if isinstance(table, str | PathLike) else None
+    source = source_of(table)
+    path = source if isinstance(source, str | PathLike) else None
     return LocalRelease(
         released,
         certificate,
         partition=partition,
-        recipe=_recipe(stream, path),
-        like=None if path or isinstance(table, Columns) else table,
+        recipe=_recipe(stream, source if isinstance(source, Source) else path),
+        like=None if path or isinstance(source, Columns | Source) else table,
         format="parquet" if path and kind_of(path) == ".parquet" else "csv",
         origin=Origin(columns.take(np.argsort(came)), stream.schema, tuple(stream.models)),
     )
@@ -141,12 +144,14 @@ def _attest_window(stream: Stream, model: Model, met: Mapping[Model, bool]) -> J
     return judged
 
 
-def _recipe(stream: Stream, path: str | PathLike[str] | None) -> dict[str, Any]:
+def _recipe(stream: Stream, place: Source | str | PathLike[str] | None) -> dict[str, Any]:
     """Enough to run the stream again; the secret that it drew is in its checkpoint only."""
     others = ("schema", "models", "seed")
     params = {name: value for name, value in stream.init_params.items() if name not in others}
     params |= {name: model_form(value) for name, value in params.items() if hasattr(value, "run")}
-    recipe: dict[str, Any] = {} if path is None else {"data": {"path": str(Path(path).resolve())}}
+    recipe: dict[str, Any] = {}
+    if place is not None:
+        recipe["data"] = place.form() if isinstance(place, Source) else {"path": str(Path(place).resolve())}
     recipe |= {
         "schema": stream.schema.forms(),
         "models": [model_form(model) for model in stream.init_params.get("models") or ()],

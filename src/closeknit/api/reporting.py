@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
 from numpy.typing import NDArray
 
 from closeknit.api.recipe import Recipe
+from closeknit.api.release_cells import read_certified
 from closeknit.core.classes import Classes
 from closeknit.core.errors import BadInput
-from closeknit.core.formulas import unescape_columns
 from closeknit.core.table import Partition, Table
 from closeknit.io.canonical import content_hash
 from closeknit.io.files import read, read_written
+from closeknit.io.sources import place_of
 from closeknit.release import LocalRelease, Origin, Release
-from closeknit.release.release_paths import CLASSES, certificate_file, read_certificate, release_file
+from closeknit.release.release_paths import CLASSES, find_certificate, read_certificate, release_file
 
 
-def load_release(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None) -> Release:
+def load_release(folder: Any, recipe: str | PathLike[str] | None = None) -> Release:
     """Load a saved release with its certificate.
 
     Args:
-        folder: the public folder, or the file (on Spark the folder of part files) next to its certificate.
+        folder: the public folder, the file (on Spark the folder of part files) next to its certificate, or a `Source`.
         recipe: the private recipe, to read the original too, and the class of each row from `classes.csv` next to it.
 
     Raises:
@@ -39,15 +41,17 @@ def load_release(folder: str | PathLike[str], recipe: str | PathLike[str] | None
     True
     """
     file = release_file(folder)
-    certificate = read_certificate(certificate_file(file))
-    written = read_written(file)
-    columns = unescape_columns(written) if certificate.escape_formulas else written
+    found = find_certificate(file)
+    if found is None:
+        raise BadInput("this is not a saved release", right="name its folder, or its table in a database")
+    certificate = read_certificate(found)
+    written, columns = read_certified(file, certificate)
     forms, origin, partition = (None, None, None) if recipe is None else _load_private(Path(recipe))
     release = LocalRelease(columns, certificate, recipe=forms, origin=origin, partition=partition)
     if content_hash(written) != certificate.content_sha256 or columns.rows != certificate.rows:
         what = "its content differs from what its certificate states"
         right = "use the certificate.json that was saved with it; 'closeknit audit' shows what differs"
-        raise BadInput(what, file=file, right=right)
+        raise BadInput(what, file=place_of(file), right=right)
     rows = certificate.rows + certificate.suppressed
     if origin is not None and origin.columns.rows != rows:
         what = f"its table has {origin.columns.rows:,} rows, and the certificate states {rows:,}"

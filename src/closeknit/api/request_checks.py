@@ -16,6 +16,7 @@ from closeknit.core.kinds import texts_of
 from closeknit.core.method import Method
 from closeknit.core.model import Model, list_models, merging_holds
 from closeknit.core.schema import Schema
+from closeknit.core.subsets import list_subsets
 from closeknit.core.table import Form, Table
 from closeknit.core.vacuity import vacuity_notes
 from closeknit.io.csv import CsvFormat
@@ -27,6 +28,7 @@ def check_request(table: Table, models: Sequence[Model], method: Method) -> None
     """Refuse a request that is wrong or cannot be met."""
     schema = table.schema
     check_roles(schema, models, method)
+    method.refuse(schema, models, table.suppressible)
     check_plain(table)
     whole = table.one_class()
     check_whole(whole, schema, models, table.splits_persons, bool(table.suppressible))
@@ -55,6 +57,11 @@ def check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
         if not isinstance(model.column, str | None) and not model.joins:
             right = "request it for each column separately, or t_closeness for them together"
             raise BadInput(f"{model.name} cannot cover {render_secret(model.column)}", right=right)
+        if model.over is not None:
+            list_subsets(model.over, list(schema.quasi))
+            if form.name != "generalized":
+                what = f"{model.name} over some quasi-identifiers has no meaning in the form '{form.name}'"
+                raise BadInput(what, right="choose generalized, where cells of a row belong together, or leave over out")
         if not form.serves(model):
             right = "choose " + " or ".join(sorted(model.forms))
             raise BadInput(f"{model.name} has no meaning in the form '{form.name}'", right=right)

@@ -104,6 +104,7 @@ class Trials:
 
     def _release(self, table: Table, setting: Setting) -> ReleaseResult:
         models = check_guarantees(table.schema, setting.models, setting.method, self.form)
+        table = table.shuffle_secrets(self.seed) if setting.method.runs_once else table
         table = replace(table, allow_vacuous=self.allow_vacuous)
         return release_table(table, models, setting.method, suppress=self.suppress, form=self.form, seed=self.seed)
 

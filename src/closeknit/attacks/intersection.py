@@ -18,11 +18,10 @@ Cost: covering cells of each person, and their values. More than `most` people a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from closeknit.attacks.beliefs import NotApplicable
 from closeknit.attacks.covering import people_of, schema_of_other
@@ -36,6 +35,9 @@ from closeknit.core.params import whole
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
 from closeknit.forms.release_reading import Published, reading_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 MOST = 50_000
 Int64 = NDArray[np.int64]
@@ -146,6 +148,8 @@ def _secret(readings: list[Reading], secret: str | None) -> str:
 
 def intersect_sets(victims: Victims, sets: list[csr_array]) -> csr_array:
     """Return the values in every set of a person: [people, values], 0 or 1."""
+    from scipy.sparse import csr_array
+
     count = int(victims.victim_of.max()) + 1
     rows = len(victims.rows)
     belongs = csr_array((np.ones(rows, dtype=np.int32), (victims.victim_of, np.arange(rows))), shape=(count, rows))

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.attacks.covering import Covering, list_known_quasi, people_of, raw_schema
+from closeknit.attacks.covering import people_of
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.membership import Membership, group_codes, membership
 from closeknit.core.columns import Column, Columns, concat_columns
+from closeknit.core.covering import Covering, list_known_quasi, raw_schema
 from closeknit.core.errors import BadInput
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema

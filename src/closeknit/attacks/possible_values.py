@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
 
 from closeknit.attacks.beliefs import NotApplicable
-from closeknit.attacks.covering import Covering, list_known_quasi, raw_schema
 from closeknit.core.columns import Columns
+from closeknit.core.covering import Covering, list_known_quasi, raw_schema
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.reading import Reading, secret_codes, without_markers
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.io.canonical import cell_texts
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -95,6 +98,8 @@ def value_sets(reading: Reading, people: Columns, schema: Schema | None, secret:
     >>> value_sets(reading, table, schema, "ill", Values.of([reading], "ill")).toarray().tolist()
     [[1, 1], [1, 1], [1, 0], [1, 0]]
     """
+    from scipy.sparse import vstack
+
     raw = raw_schema(reading, schema)
     known = list_known_quasi(raw, reading.columns, people, attacked=secret)
     together = reading.column_groups or (tuple(dict.fromkeys([*known, secret])),)
@@ -120,6 +125,8 @@ class _View:
         self.width = len(values.texts)
 
     def possible(self, coverings: list[tuple[bool, Covering]], block: Int64) -> csr_array:
+        from scipy.sparse import csr_array
+
         fits = [(holds, covering, covering.boxes_over(covering.point_of[block])) for holds, covering in coverings]
         candidates = None  # buckets, where there are several
         if self.buckets > 1:
@@ -136,6 +143,8 @@ class _View:
 
     def _find_values(self, places: Int32, over: csr_array, candidates: csr_array | None) -> csr_array:
         """Return the values of rows in covering places and candidate buckets."""
+        from scipy.sparse import csr_array
+
         unit_of, units = groups([(places, over.shape[1]), (self.bucket_of, self.buckets)], len(places))
         row = np.empty(units, dtype=np.int64)
         row[unit_of] = np.arange(len(places))
@@ -153,11 +162,15 @@ class _View:
 
 def _incidence(rows: NDArray[np.integer], columns: NDArray[np.integer], shape: tuple[int, int]) -> csr_array:
     """Return a matrix with 1 where a pair occurs."""
+    from scipy.sparse import csr_array
+
     return _ones(csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=shape))
 
 
 def _ones(matrix: csr_array) -> csr_array:
     """Return counts as 0 or 1."""
+    from scipy.sparse import csr_array
+
     matrix = csr_array(matrix)
     matrix.sum_duplicates()
     matrix.data = (matrix.data > 0).astype(np.int32)

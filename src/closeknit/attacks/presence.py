@@ -26,9 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from closeknit.attacks.covering import Covering, coverings, people_of
+from closeknit.attacks.covering import coverings, people_of
 from closeknit.attacks.finding import Finding, worst_first
 from closeknit.attacks.finding_texts import certainty, format_count, percent
+from closeknit.core.covering import Covering
 from closeknit.core.schema import Schema
 from closeknit.forms.release_reading import Published, reading_of
 

@@ -30,10 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.attacks.beliefs import NotApplicable
-from closeknit.attacks.covering import Covering, coverings, people_of, raw_schema
+from closeknit.attacks.covering import coverings, people_of
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.finding_texts import format_count, percent
 from closeknit.core.columns import Column, Columns
+from closeknit.core.covering import Covering, raw_schema
 from closeknit.core.domain import read_ranges
 from closeknit.core.kinds import Numeric
 from closeknit.core.loss import list_texts

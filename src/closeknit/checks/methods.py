@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from closeknit.api.recipe import build_from_form
 from closeknit.checks.failures import require, require_refusal
 from closeknit.checks.naive_cells import covers, ground, raw_text, rows_of, tree
 from closeknit.checks.oracle import DEFINITIONS, oracle_holds, oracle_keeps, oracle_vacuous
+from closeknit.checks.risk_oracle import oracle_release
 from closeknit.checks.tables import Case, weighs_buckets
 from closeknit.checks.views import View, view
 from closeknit.core.columns import Column, Columns
@@ -60,7 +62,8 @@ def run_case(method: Any, case: Case, columns: Columns | None = None, models: tu
 
 def list_models(method: Any, case: Case) -> list[Model]:
     """List the guarantees of a release: those of the case, and those that the method adds."""
-    return list_guarantees(method, case.schema, case.models)
+    found = list_guarantees(method, case.schema, case.models)
+    return [model for model in found if not model.of_method]  # checks give a seed, so such a guarantee is not attested
 
 
 @lru_cache(maxsize=4)
@@ -81,11 +84,35 @@ def guarantee_met(method: Any, case: Case) -> None:
         if weighs_buckets(model) and heads is None:
             _whole_release_meets(model, shown, origins)
             continue
+        if model.budget:
+            _classes_together_meet(model, shown, heads, origins[case.schema.published[0]])
+            continue
         name = parts(model.column)[0] if model.column else case.schema.published[0]
         persons = None if heads is None else [heads[row] for row in origins[name]]
-        for group, rows in shown.classes_of(model.column).items():
+        for group, rows in _list_groups(model, shown, release.columns, list(case.schema.quasi)):
             of_rows = None if persons is None else [persons[row] for row in rows]
             require(judge_class(model, release.columns, rows, of_rows, case), f"class {group} does not meet {model}")
+
+
+def _classes_together_meet(model: Any, shown: View, heads: list[Any] | None, origin: list[int]) -> None:
+    """The sizes of all classes together stay within the budget."""
+    classes = shown.classes_of(None).values()
+    sizes = [len(rows) if heads is None else len({heads[origin[row]] for row in rows}) for rows in classes]
+    level, met = oracle_release(model.name, sizes, **spec(model))
+    require(met, f"{model} is not met: classes of {sorted(sizes)} rows reach {level}")
+
+
+def _list_groups(model: Any, shown: View, columns: Columns, quasi: list[str]) -> list[tuple[Any, list[int]]]:
+    """List the classes of a release; for a guarantee over some columns, rows with equal written cells in each set of them."""
+    if model.over is None:
+        return list(shown.classes_of(model.column).items())
+    wanted = model.over if isinstance(model.over, tuple) else None
+    sizes = {"pairs": 2, "triples": 3}
+    found: dict[Any, list[int]] = {}
+    for names in [wanted] if wanted else combinations(quasi, sizes[model.over]):
+        for row, cells in enumerate(rows_of(columns, list(names))):
+            found.setdefault((names, cells), []).append(row)
+    return list(found.items())
 
 
 def _whole_release_meets(model: Any, shown: View, origins: dict[str, list[int]]) -> None:
@@ -111,6 +138,7 @@ def judge_class(model: Model, columns: Columns, rows: list[int], persons: list[A
 def oracle_view(model: Model, columns: Columns, case: Case) -> tuple[list[Any], dict[str, Any]]:
     """Return the oracle's input: the written value of every row, and the model's parameters with its ground distance."""
     params: dict[str, Any] = dict(spec(model))
+    params.pop("over", None)
     name = params.pop("column", None)
     if name is None:
         return [None] * columns.rows, params

@@ -106,6 +106,7 @@ def oracle_params(model: Any, sample: Sample, rows: list[int]) -> dict[str, Any]
     """Return the model's parameters with persons and ground distance as the oracle takes them."""
     params: dict[str, Any] = dict(spec(model))
     params.pop("column", None)
+    params.pop("over", None)
     distance = params.pop("distance", None)
     if model.bounds == "distance" and isinstance(sample.column, str):
         params["ground"] = ground(sample.kind, distance, sample.secrets)
@@ -180,7 +181,7 @@ def _holds(model: Any, field: str, limit: Fraction, classes: Classes, number: in
     value = int(limit) if limit.denominator == 1 else str(limit)
     try:
         other = replace(model, **{field: value})
-    except ValueError:
+    except (ValueError, BadInput):
         return None
     return bool(other.holds(classes)[number])
 

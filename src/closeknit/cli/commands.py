@@ -5,24 +5,32 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import nullcontext
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from closeknit import __version__
 from closeknit.cli.apply import apply
 from closeknit.cli.attack import attack
+from closeknit.cli.audit import audit
 from closeknit.cli.command_errors import exit_now, handle_errors, print_stderr
 from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format, describe_format
+from closeknit.cli.database_options import Query, Table, data_of, hide_passwords, target_of
+from closeknit.cli.dossier import dossier
 from closeknit.cli.frontier import frontier
 from closeknit.cli.options import (
     Engine,
     Force,
+    HeaderRow,
     Json,
+    Labels,
     Master,
+    Sheet,
+    Version,
     data_keys,
     folder_of_output,
     free_folder,
@@ -33,8 +41,11 @@ from closeknit.cli.options import (
     refuse_existing,
     shorten_path,
 )
+from closeknit.cli.presets import presets
 from closeknit.cli.report import report
+from closeknit.cli.risk import risk
 from closeknit.cli.serve import serve, ui
+from closeknit.cli.sign import keys, sign
 from closeknit.cli.stream import stream
 
 if TYPE_CHECKING:
@@ -55,6 +66,10 @@ class FileFormat(StrEnum):
 
     csv = "csv"
     parquet = "parquet"
+    xlsx = "xlsx"
+    dta = "dta"
+    sav = "sav"
+    xpt = "xpt"
 
 
 BEFORE_DEMO = """\
@@ -68,6 +83,7 @@ def main() -> None:
     """Entry point of the command `closeknit`."""
     if isinstance(sys.stdout, TextIOWrapper):  # a name that the terminal cannot encode must not stop a command
         sys.stdout.reconfigure(errors="replace")
+    hide_passwords(sys.argv)
     try:
         app(prog_name="closeknit")
     except SystemExit as end:
@@ -95,10 +111,13 @@ def closeknit(
     closeknit audit out/release.csv                  verify a release, your own or anyone's
     closeknit apply out.private/recoding.json new    write later rows with the same labels
     closeknit attack out/release.csv                 measure its disclosure risk
+    closeknit risk patients.csv --recipe recipe.yaml measure the re-identification risk of a table or release
     closeknit report out/                            render its report, or the private one
     closeknit compare recipe.yaml                    find the method with the least loss under these guarantees
     closeknit frontier recipe.yaml                   see what a stricter or looser guarantee would cost
     closeknit stream recipe.yaml < in > out          anonymize a stream of rows
+    closeknit dossier out/ --for ema -o dossier/     answer the questions of a regulator with numbers
+    closeknit sign out/ --key key                    sign a release; recipients verify it with audit --key key.pub
     closeknit ui                                     do all this in the browser
     closeknit serve --token-file tokens ...          serve the same pages and a REST service to a team
 
@@ -181,10 +200,16 @@ def inspect(
         Path | None, typer.Option("-o", "--output", help="Write the recipe to this file instead of standard output.")
     ] = None,
     force: Force = False,
+    table: Table = None,
+    query: Query = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
     thousands: Thousands = None,
+    sheet: Sheet = None,
+    header_row: HeaderRow = None,
+    labels: Labels = None,
+    version: Version = None,
     as_json: Json = False,
 ) -> None:
     """Guess role, kind and hierarchy of each column, and print a recipe that you edit by hand.
@@ -196,15 +221,16 @@ def inspect(
     closeknit inspect patients.csv > recipe.yaml
     closeknit inspect data/export.txt --decimal , --encoding latin-1 -o recipes/recipe.yaml
     closeknit inspect patients.parquet --json
+    closeknit inspect patients.xlsx --sheet Patients --header-row 3 -o recipe.yaml
+    closeknit inspect 'postgresql://ann:${CLINIC_PASSWORD}@host/clinic' --table public.patients
     """
     with handle_errors():
         from closeknit.api import suggest
         from closeknit.io.folders import write_whole
-        from closeknit.io.sources import source_of
 
         if output is not None:
             refuse_existing(output, force)
-        source = source_of(file, {})
+        source = data_of(file, table=table, query=query, sheet=sheet, header=header_row, labels=labels, version=version)
         suggestion = suggest(source, csv_format(delimiter, encoding, decimal, thousands))
         if as_json:
             guesses = {name: vars(guess) for name, guess in suggestion.reasons.items()}
@@ -229,8 +255,14 @@ def inspect(
 def anonymize(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe, such as 'closeknit inspect' prints.")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder of the release; FOLDER.private gets the private files.")
-    ],
+        Path | None, typer.Option("-o", "--output", help="Folder of the release; FOLDER.private gets the private files.")
+    ] = None,
+    to: Annotated[str | None, typer.Option(help="Write to this database instead of a folder.", metavar="URL")] = None,
+    table: Annotated[str | None, typer.Option(help="With --to: the new table, such as public.release.", metavar="NAME")] = None,
+    private_schema: Annotated[
+        str | None, typer.Option(help="With --to: schema for recipe and classes; default: SCHEMA_private.", metavar="NAME")
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="With --to: replace an earlier release in this table.")] = False,
     format: Annotated[FileFormat | None, typer.Option(help="File format of the release; default: as in the recipe.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Repeat a release; default: as in the recipe, or random.")] = None,
     engine: Engine = None,
@@ -249,86 +281,57 @@ def anonymize(
     closeknit anonymize recipe.yaml -o out/ --format parquet --force
     closeknit anonymize recipe.yaml -o out/ --json | jq .loss.a
     closeknit anonymize recipe.yaml -o out/ --engine spark --master spark://host:7077
+    closeknit anonymize recipe.yaml --to '${CLINIC_URL}' --table public.release --replace
     """
-    with handle_errors():
+    if (output is None) == (to is None):
+        raise typer.BadParameter("name a folder with -o, or a database with --to")
+    if to is None and (table or private_schema or replace):
+        raise typer.BadParameter("--table, --private-schema and --replace belong to --to")
+    from closeknit.report.drawing import draw_ahead
+
+    with handle_errors(), draw_ahead() if report and engine != "spark" else nullcontext():
         from closeknit.api import run
         from closeknit.cli.progress import ProgressBar
+        from closeknit.release.release_paths import CERTIFICATE, CLASSES, PAGE, RECIPE
 
+        target = None if to is None else target_of(to, replace, table=table, private_schema=private_schema)
         folder = free_folder(output, force)
-        assert folder is not None
         requested = read_recipe(recipe, seed)
         with ProgressBar() as bar:
             release = run(requested, progress=bar, engine=engine, master=master)
+        if folder is None:
+            _write_to(release, target, replace, as_json)
+            return
         release.save(folder, format=format.value if format else requested.format, force=force, report=report)
-        certificate = (folder / "certificate.json").read_text(encoding="utf-8")
+        certificate = (folder / CERTIFICATE).read_text(encoding="utf-8")
         _print_duplicates(release)
         if as_json:
             print_utf8(certificate)
             return
         name, (file, *parts) = shorten_path(folder), [listed["name"] for listed in json.loads(certificate)["files"]]
         print_utf8(f"{release.certificate}\n\n")
-        page = ", report.html" if report and engine != "spark" else ""  # rows on Spark are not collected for a report
-        typer.echo(f"{name}/          {', '.join([file, *parts])}, certificate.json{page}: public, may be shared")
-        classes = "" if engine == "spark" else ", classes.csv"
-        typer.echo(f"{name}.private/  recipe.yaml{classes}{page}: private, do not share")
+        page = f", {PAGE}" if report and engine != "spark" else ""  # rows on Spark are not collected for a report
+        typer.echo(f"{name}/          {', '.join([file, *parts])}, {CERTIFICATE}{page}: public, may be shared")
+        classes = "" if engine == "spark" else f", {CLASSES}"
+        typer.echo(f"{name}.private/  {RECIPE}{classes}{page}: private, do not share")
         typer.echo(f"next: closeknit audit {name}/{file}{' --engine spark' if engine == 'spark' else ''}")
         if report and engine == "spark":
             typer.echo(f"      closeknit report {name}/   renders its report, on a machine that holds the release")
 
 
-@app.command(short_help="Recompute the guarantees of a release.")
-def audit(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Anyone's release: CSV, Parquet, or a public folder.")],
-    certificate: Annotated[Path | None, typer.Option(help="Its certificate; default: the certificate.json next to it.")] = None,
-    recipe: Annotated[Path | None, typer.Option(help="Check the schema and guarantees of this recipe instead.")] = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    engine: Engine = None,
-    master: Master = None,
-    as_json: Json = False,
-) -> None:
-    """Recompute every guarantee from the cells of a release alone.
+def _write_to(release: Release, target: Any, replace: bool, as_json: bool) -> None:
+    """Write a release to a source, and print what is where."""
+    release.write_to(target, replace)
+    _print_duplicates(release)
+    if as_json:
+        print_utf8(release.certificate.to_json())
+        return
+    print_utf8(f"{release.certificate}\n\n")
+    for line in target.describe_written():
+        typer.echo(line)
 
-    Exit status: 0 all are recomputed and met; 1 one is not met, or the release differs from its certificate; 2 bad input;
-    3 met as far as it can be checked: the others are attested by the data owner, or vacuous without a note.
 
-    \b
-    closeknit audit out/
-    closeknit audit out/release.csv
-    closeknit audit received.csv --certificate mailed/certificate.json
-    closeknit audit made_elsewhere.csv --recipe recipe.yaml --json
-    closeknit audit out/release.parquet --engine spark
-    """
-    if certificate is not None and recipe is not None:
-        raise typer.BadParameter("give --certificate or --recipe, not both")
-    with handle_errors():
-        from closeknit.api import audit as audit_release
-        from closeknit.api.recipe import Recipe
-        from closeknit.core.audit import NOT_MET
-
-        csv = csv_format(delimiter, encoding, decimal, thousands)
-        if recipe is not None:
-            requested = Recipe.read(recipe)
-            found = audit_release(
-                file,
-                requested.schema,
-                requested.models,
-                form=requested.form,
-                escape_formulas=requested.escape_formulas,
-                csv=csv,
-                engine=engine,
-                master=master,
-            )
-        else:
-            found = audit_release(file, certificate=certificate, csv=csv, engine=engine, master=master)
-        if as_json:
-            print_utf8(found.to_json())
-        else:
-            print_utf8(f"{found}\n")
-    if not found.ok:
-        raise typer.Exit(1 if found.status == NOT_MET else 3)
+app.command(short_help="Recompute the guarantees of a release.")(audit)
 
 
 @app.command(short_help="Compare methods under a recipe's guarantees.")
@@ -380,6 +383,11 @@ app.command(short_help="Write later rows with the labels of an earlier release."
 app.command(short_help="Measure the disclosure risk of a release.")(attack)
 app.command(short_help="See what a stricter or looser guarantee would cost.")(frontier)
 app.command(short_help="Render the report of a saved release.")(report)
+app.command(short_help="List presets, or show one.")(presets)
+app.command(short_help="Write what a reviewer of a release reads.")(dossier)
+app.command(short_help="Sign a release.")(sign)
+app.add_typer(keys, name="keys")
+app.command(short_help="Measure the re-identification risk of a table.")(risk)
 app.command(short_help="Anonymize a stream of rows.")(stream)
 app.command(short_help="Open closeknit in the browser.")(ui)
 app.command(short_help="Serve pages and REST service to a team.")(serve)

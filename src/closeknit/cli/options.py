@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from closeknit.cli.command_errors import print_stderr
 from closeknit.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -21,6 +22,16 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines inst
 Engine = Annotated[str | None, typer.Option(help="Engine: local, or spark (needs closeknit[spark]).", metavar="NAME")]
 Master = Annotated[
     str | None, typer.Option(help="Spark cluster, such as spark://host:7077; default: this machine.", metavar="URL")
+]
+Sheet = Annotated[str | None, typer.Option(help="Sheet of a spreadsheet: its name, or its number from 1.", metavar="NAME")]
+HeaderRow = Annotated[
+    int | None, typer.Option(min=1, help="Row of a spreadsheet with the names of the columns.", metavar="NUMBER")
+]
+Labels = Annotated[
+    bool | None, typer.Option("--labels/--codes", help="Value labels or codes of a statistical file; default: labels.")
+]
+Version = Annotated[
+    str | None, typer.Option(help="Version of a Delta table, or snapshot of an Iceberg table.", metavar="NUMBER")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
@@ -59,6 +70,8 @@ def read_recipe(path: Path, seed: int | None) -> Recipe:
     from closeknit.api.recipe import Recipe
 
     recipe = Recipe.read(path)
+    if recipe.preset is not None:
+        print_stderr(f"preset {recipe.preset.name}: {'; '.join(recipe.preset.says)}")
     recipe.seed = recipe.seed if seed is None else seed
     return recipe
 
@@ -102,7 +115,7 @@ def data_keys(source: Any, csv: Mapping[str, Any], folder: str | None) -> tuple[
         return path_from(Path(source), folder), csv
     keys = source.form()
     place = keys.pop(source.where())
-    return place if "://" in place else path_from(Path(place), folder), keys
+    return path_from(Path(place), folder) if source.where() == "path" and "://" not in place else place, keys
 
 
 def print_utf8(text: str) -> None:

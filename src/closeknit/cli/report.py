@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from closeknit.cli.command_errors import handle_errors
+from closeknit.cli.database_options import Table, data_of
 from closeknit.cli.options import Force, Json, print_utf8, shorten_path
 from closeknit.core.errors import BadInput
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a release, with its certificate.")],
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of a release, or a database.")],
+    table: Table = None,
     recipe: Annotated[
         Path | None, typer.Option("--private", metavar="RECIPE", help="The private recipe: render the private report.")
     ] = None,
@@ -24,6 +26,9 @@ def report(
     ] = None,
     attacks: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Output of 'closeknit attack --json' to show in the private report.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Train a classifier of this column, for the private report.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder of the report; default: that of the release or recipe.")
@@ -42,10 +47,12 @@ def report(
     closeknit report out/ --private out.private/recipe.yaml --frontier frontier.private/frontier.json --force
     closeknit attack out/release.csv --recipe out.private/recipe.yaml --json > attacks.json
     closeknit report out/ --private out.private/recipe.yaml --attacks attacks.json --force
+    closeknit report out/ --private out.private/recipe.yaml --target disease --force
     closeknit report out/ --json | jq .findings
     """
-    if (frontier is not None or attacks is not None) and recipe is None:
-        raise typer.BadParameter("--frontier and --attacks belong to the private report: name the recipe with --private")
+    if recipe is None and not frontier is attacks is target is None:
+        what = "--frontier, --attacks and --target belong to the private report"
+        raise typer.BadParameter(f"{what}: name the recipe with --private")
     with handle_errors():
         from closeknit.api.attacking import AttackReport
         from closeknit.api.reporting import load_release
@@ -53,7 +60,8 @@ def report(
         from closeknit.release.release import report_files
         from closeknit.report.page import private_page, public_page
 
-        release = load_release(folder, recipe)
+        data = data_of(folder, table=table)
+        release = load_release(data, recipe)
         if recipe is None:
             public = release.public_record()
             files = {} if as_json else report_files(public, public_page(public))
@@ -61,15 +69,21 @@ def report(
         else:
             points = None if frontier is None else Frontier.from_json(_text(frontier), frontier)
             attacked = None if attacks is None else AttackReport.from_json(_text(attacks), attacks)
-            private = release.private_record(points, attacked.findings if attacked else None)
+            private = release.private_record(points, attacked.findings if attacked else None, target)
             files = {} if as_json else report_files(private, private_page(private))
             record = private.to_json()
         if as_json:
             print_utf8(record)
             return
-        place = output or (recipe.parent if recipe else folder if folder.is_dir() else folder.parent)
+        place = output or (recipe.parent if recipe else _folder_of(data))
         _write(Path(os.path.abspath(place)), files, force, 0o600 if recipe else 0o644)
         typer.echo("private: do not share" if recipe else "public: may be shared with the release")
+
+
+def _folder_of(data: Any) -> Path:
+    if not isinstance(data, str):
+        raise BadInput("a database has no place for a report", file=data.place, right="name a folder with -o")
+    return Path(data) if Path(data).is_dir() else Path(data).parent
 
 
 def _text(file: Path) -> str:

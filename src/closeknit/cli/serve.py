@@ -42,7 +42,7 @@ def ui(
                 threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
         with open_temporary_workspace() as home:
-            run(Settings(home=home, port=port, session=float("inf"), each=1000), None, announce)  # for the only user
+            run(Settings(home=home, port=port, session=float("inf"), each=1000, databases=None), None, announce)  # one user
 
 
 def serve(
@@ -63,6 +63,9 @@ def serve(
     task_minutes: Annotated[float, typer.Option(min=0.01, help="Minutes after which a task is stopped.")] = 240.0,
     spare: Annotated[bool, typer.Option("--spare/--no-spare", help="Whether an idle process waits for the next job.")] = True,
     keep_hours: Annotated[float, typer.Option(min=0.01, help="Hours after which an untouched job is deleted.")] = 24.0,
+    database: Annotated[
+        list[str] | None, typer.Option(help="Database whose tables users may read, such as '${CLINIC_URL}'; may be repeated.")
+    ] = None,
 ) -> None:
     """Serve pages and REST service to a team: each user has a token and sees only their own tables.
 
@@ -102,8 +105,23 @@ def serve(
                 spare=spare,
                 keep=keep_hours * 3600,
                 longest=task_minutes * 60,
+                databases=tuple(map(check_database, database or ())),
             )
             run(settings, tokens, lambda _, here: typer.echo(f"{here.address}  for {len(tokens)} users"), tls)
+
+
+def check_database(address: str) -> str:
+    """Return the address of a database that users see; one with a password in it is refused.
+
+    >>> check_database("${CLINIC_URL}")
+    '${CLINIC_URL}'
+    """
+    from closeknit.io.database import Database
+
+    if not Database.serves(address) or Database(address).holds_password:
+        right = "give one without a password, such as '${CLINIC_URL}', @file or keyring://service/user"
+        raise BadInput("users would see this address of a database, or it is none", right=right)
+    return Database(address).url
 
 
 def refuse_without_extra() -> None:

@@ -25,6 +25,7 @@ from closeknit.core.reading import Reading
 from closeknit.core.record import Record
 from closeknit.core.schema import Schema
 from closeknit.core.strict_json import json_text
+from closeknit.core.subsets import Over, check_over
 from closeknit.core.tree import STAR
 from closeknit.core.vacuity import render_share, vacuous_note
 
@@ -61,9 +62,13 @@ class CheckedGuarantee(Record):
 
     def line(self) -> str:
         """One line for people."""
+        return f"{self.status:13}  {self.sentence()}"
+
+    def sentence(self) -> str:
+        """The guarantee and what was measured, or why it cannot be."""
         if self.status == "not checkable":
-            return f"not checkable  {self.text}: {self.why}"
-        return f"{self.status:13}  {self.text}: measured {render_level(self.measured)}{render_share(self.alone)}"
+            return f"{self.text}: {self.why}"
+        return f"{self.text}: measured {render_level(self.measured)}{render_share(self.alone)}"
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> CheckedGuarantee:
@@ -73,6 +78,29 @@ class CheckedGuarantee(Record):
         status: Status = "not met" if not guarantee.met else "vacuous" if guarantee.vacuous else "recomputed"
         same = {key: getattr(guarantee, key) for key in ("text", "requested", "measured", "exact", "alone")}
         return cls(**same, status=status)
+
+
+class CheckedSignature(Record):
+    """A signature next to the certificate.
+
+    Args:
+        file: its name.
+        key: the id of the key that it was verified with; None where it was not verified.
+        signer: who signed, in their own words.
+        valid: whether it is by this key and covers the release and the certificate as they are.
+    """
+
+    file: str
+    key: str | None = None
+    signer: str | None = None
+    valid: bool = False
+
+    def line(self) -> str:
+        """One line for people."""
+        if self.key is None:
+            return f"{self.file} is present and was not verified: give the public key of its signer"
+        who = f"signed by '{self.signer}' with" if self.signer else "signed with"
+        return f"{who} the key {self.key}; {'nothing has' if self.valid else 'something'} changed since"
 
 
 class Audit(Summarized, Record):
@@ -88,6 +116,7 @@ class Audit(Summarized, Record):
     notes: tuple[str, ...] = ()
     joint: Joint | None = None
     loss: LossRecord
+    signatures: tuple[CheckedSignature, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -110,12 +139,16 @@ class Audit(Summarized, Record):
             [one.text, one.requested, "-" if one.why else render_level(one.measured), one.status] for one in self.guarantees
         ]
         grid = [["guarantee", "requested", "measured", ""], *rows]
-        return Summary(f"Audit of {self.rows:,} rows: {self.status}", grid, [*self.findings, *self.notes])
+        notes = [*self.findings, *self.notes, *(signature.line() for signature in self.signatures)]
+        return Summary(f"Audit of {self.rows:,} rows: {self.status}", grid, notes)
 
     def to_json(self) -> str:
         """The audit as text for machines."""
-        record = {"ok": self.ok, "status": self.status, **self.model_dump(mode="json")}
-        return json_text(record)
+        return json_text(self.to_record())
+
+    def to_record(self) -> dict[str, Any]:
+        """The audit as plain values: its outcome first."""
+        return {"ok": self.ok, "status": self.status, **self.model_dump(mode="json")}
 
     def __str__(self) -> str:
         lines = [guarantee.line() for guarantee in self.guarantees]
@@ -125,6 +158,7 @@ class Audit(Summarized, Record):
         lines.append(f"rows           {self.rows:,} in {size.count:,} classes of {size.smallest:,} to {size.largest:,}")
         lines.append(f"loss           {self.loss.a:.4f} (General Loss Metric A; B: {self.loss.b:.4f})")
         lines += [f"note           {note}" for note in self.notes]
+        lines += [f"signature      {signature.line()}" for signature in self.signatures]
         lines.append(self._verdict())
         return "\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in line) for line in lines)
 
@@ -151,7 +185,7 @@ class Recomputation:
 
     certificate: Certificate  # as recomputed from the written cells
     references: Mapping[Secret, tuple[Domain, NDArray[np.int64]]]  # of every guaranteed attribute its leaves and their rows
-    rows_of: Callable[[Secret | None, WorstClass], int]  # how many rows have the cells of a class
+    rows_of: Callable[[Secret | None, WorstClass, Over], int]  # how many rows have the cells of a class, or of a group
 
     @classmethod
     def of(cls, reading: Reading, models: Sequence[Model], joint: Model | None, suppressed: int) -> Recomputation:
@@ -167,7 +201,7 @@ class Recomputation:
         return cls(
             measured.certify(reading.schema, {}),
             references_of(reading, models),
-            lambda secret, worst: int(reading.of(secret).find_rows(worst.cells).sum()),
+            lambda secret, worst, over: int(reading.of(secret).find_rows(worst.cells, check_over(over)).sum()),
         )
 
 
@@ -189,7 +223,7 @@ def differences(seen: Recomputation, claimed: Certificate, attested: Collection[
                 yield from _vacuity_differences(now, then, claimed.notes)
         if then.worst is None:
             yield f"{then.text}: its certificate names no worst class"
-        elif seen.rows_of(then.column, then.worst) != then.worst.rows:
+        elif seen.rows_of(then.column, then.worst, _over_of(then)) != then.worst.rows:
             yield f"{then.text}: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
     yield from _estimate_differences(seen.certificate.estimates, claimed)
     if "classes" not in attested:
@@ -197,6 +231,11 @@ def differences(seen: Recomputation, claimed: Certificate, attested: Collection[
         yield from _number_differences("classes", seen.certificate.classes.model_dump(), claimed.classes.model_dump())
     if "loss" not in attested:
         yield from _number_differences("loss", _flat(seen.certificate.loss), _flat(claimed.loss))
+
+
+def _over_of(guarantee: Guarantee) -> Over:
+    """The columns that a guarantee is about, as its form states them."""
+    return next((params.get("over") for params in guarantee.model.values()), None)
 
 
 def find_finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
@@ -241,7 +280,7 @@ def _joint_differences(seen: Recomputation, then: Joint | None) -> Iterator[str]
     if now is None or not same or not _equal(now.measured, then.measured) or not _equal(now.least, then.least):
         found = "nothing" if now is None else f"{now.line()} (exactly {now.exact})"
         yield f"joint distance: recomputed {found}; its certificate states {then.line()} (exactly {then.exact})"
-    if now is None or seen.rows_of(now.columns, then.worst) != then.worst.rows:
+    if now is None or seen.rows_of(now.columns, then.worst, None) != then.worst.rows:
         yield f"joint distance: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
 
 

@@ -8,7 +8,7 @@ measured privately and marked `attested`: the certificate states only the reques
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, SupportsIndex
 
 from pydantic import Field, ValidationError
 
@@ -22,7 +22,7 @@ from closeknit.core.loss import LossRecord as LossRecord
 from closeknit.core.model import Model
 from closeknit.core.params import spec
 from closeknit.core.record import Record as Record
-from closeknit.core.schema import explain_error, refuse_files
+from closeknit.core.schema import explain_error, refuse_files, refuse_populations
 from closeknit.core.strict_json import json_text, parse_json
 from closeknit.core.vacuity import render_share
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from closeknit.core.method import Method
     from closeknit.core.table import Form
 
+PEOPLE = "a certificate states the number of people of a population, not where they are"
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
@@ -68,6 +69,8 @@ class Document(Summarized, Record):
         except ValidationError as error:
             raise BadInput(explain_error(error, cls.what).what, file=file, right=cls.where) from None
         refuse_files(getattr(read, "columns", None), "a certificate has its hierarchies written out", file)
+        stated = [found for found in getattr(read, "guarantees", ()) if isinstance(found, Guarantee)]
+        refuse_populations([found.model for found in stated], PEOPLE, file)
         return read
 
 
@@ -294,7 +297,9 @@ def _plain(value: Any) -> Any:
         return [_plain(part) for part in value]
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
-    return value if isinstance(value, int | float | str | bool | type(None)) else str(value)
+    if isinstance(value, int | float | str | bool | type(None)):
+        return value
+    return value.__index__() if isinstance(value, SupportsIndex) else str(value)
 
 
 def render_estimates(name: str, values: ValueEstimates, most: int = 3) -> str:

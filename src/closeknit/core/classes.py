@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from closeknit.core.combined_secrets import CodedSecret, Secret
 from closeknit.core.domain import Domain
@@ -335,6 +333,9 @@ def _first_of_each(*columns: NDArray[np.integer]) -> Int64:
 
 def _matching(class_of: NDArray[np.int32], persons: Int64, codes: NDArray[np.int32], count: int) -> Int64:
     """Per class: the most values that can be assigned to distinct persons who have them."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
     if len(class_of) == 0:
         return np.zeros(count, dtype=np.int64)
     _, left = np.unique(np.stack([class_of, persons]), axis=1, return_inverse=True)

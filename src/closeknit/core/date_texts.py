@@ -13,13 +13,13 @@ from functools import cache
 
 from closeknit.core.errors import BadInput, BadValue
 
-LEVELS = ("minute", "hour", "day", "month", "quarter", "year", "decade")
+LEVELS = ("second", "minute", "hour", "day", "month", "quarter", "year", "decade")
 ISO = "iso"  # the name of the format that labels and ISO date-times have
-EXAMPLE = datetime(2024, 3, 17, 13, 45)
+EXAMPLE = datetime(2024, 3, 17, 13, 45, 10)
 Moment = tuple[str, datetime]  # level, and the first moment of its unit
 
-_LABEL = re.compile(r"(\d{4})(?:(s)|-Q([1-4])|-(\d\d)(?:-(\d\d)(?:T(\d\d)(?::(\d\d))?)?)?)?", re.ASCII)
-_TIME = r"(?:[T ] ?(?P<H>\d\d?)(?::(?P<M>\d\d)(?::\d\d(?:[.,]\d+)?)?)?(?: ?(?:Z|[+-]\d\d(?::?\d\d)?))?)"
+_LABEL = re.compile(r"(\d{4})(?:(s)|-Q([1-4])|-(\d\d)(?:-(\d\d)(?:T(\d\d)(?::(\d\d)(?::(\d\d))?)?)?)?)?", re.ASCII)
+_TIME = r"(?:[T ] ?(?P<H>\d\d?)(?::(?P<M>\d\d)(?::(?P<S>\d\d)(?:[.,]\d+)?)?)?(?: ?(?:Z|[+-]\d\d(?::?\d\d)?))?)"
 _DAY_FIRST_OR_LAST = re.compile(rf"(?:(\d{{4}})([./])\d\d?\2\d\d?|(\d\d?)([./-])(\d\d?)\4\d{{4}}){_TIME}?", re.ASCII)
 _MONTHS = "january february march april may june july august september october november december"
 _MONTH_OF = {name[:length]: i for i, name in enumerate(_MONTHS.split(), 1) for length in (3, len(name))}
@@ -31,7 +31,7 @@ _DIRECTIVES = {
     "B": "(?P<b>[A-Za-z]+)",
     "H": r"(?P<H>\d\d?)",
     "M": r"(?P<M>\d\d)",
-    "S": r"\d\d",
+    "S": r"(?P<S>\d\d)",
     "f": r"\d+",
     "z": r"(?:Z|[+-]\d\d:?\d\d)",
     "%": "%",
@@ -47,11 +47,11 @@ def read_label(text: str) -> Moment | None:
     match = _LABEL.fullmatch(text)
     if not match:
         return None
-    year, decade, quarter, month, day, hour, minute = match.groups()
+    year, decade, quarter, month, day, hour, minute, second = match.groups()
     try:
         if day:
-            level = "minute" if minute else "hour" if hour else "day"
-            return level, datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0))
+            level = "second" if second else "minute" if minute else "hour" if hour else "day"
+            return level, datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
         if month:
             return "month", datetime(int(year), int(month), 1)
         if quarter:
@@ -165,13 +165,19 @@ def _reader(format: str) -> Callable[[str], Moment | None]:
         part = match.groupdict()
         month = _MONTH_OF.get(part["b"].lower(), 0) if part.get("b") else int(part.get("m") or 1)
         try:
-            moment = datetime(int(part["Y"]), month, int(part.get("d") or 1), int(part["H"] or 0), int(part.get("M") or 0))
+            finer, time = _read_time(part)
+            return finer or level, datetime(int(part["Y"]), month, int(part.get("d") or 1), *time)
         except ValueError:
             return None
-        finer = "minute" if part.get("M") else "hour" if part["H"] else level
-        return finer, moment
 
     return read
+
+
+def _read_time(part: dict[str, str | None]) -> tuple[str | None, tuple[int, int, int]]:
+    """The level of a time of day, and its hour, minute and second; a leap second is read as the one before it."""
+    hour, minute, second = (part.get(name) for name in "HMS")
+    level = "second" if second else "minute" if minute else "hour" if hour else None
+    return level, (int(hour or 0), int(minute or 0), 59 if second == "60" else int(second or 0))
 
 
 _NEEDS = (("day", {"Y", "m", "d"}), ("month", {"Y", "m"}), ("year", {"Y"}))
@@ -182,14 +188,14 @@ def read_iso(text: str) -> Moment | None:
     """A label, or an ISO date-time.
 
     >>> read_iso("2024-03-17 13:45:10.5+01:00")
-    ('minute', datetime.datetime(2024, 3, 17, 13, 45))
+    ('second', datetime.datetime(2024, 3, 17, 13, 45, 10))
     """
     match = _ISO_TIME.fullmatch(text)
     if not match:
         return read_label(text)
     try:
-        hour, minute = int(match["H"]), int(match["M"] or 0)
-        return "minute" if match["M"] else "hour", datetime(int(match[1]), int(match[2]), int(match[3]), hour, minute)
+        level, time = _read_time(match.groupdict())
+        return level or "hour", datetime(int(match[1]), int(match[2]), int(match[3]), *time)
     except ValueError:
         return None
 

@@ -1,4 +1,4 @@
-"""`Date`: days (or hours, minutes) under months, quarters, years and decades. Leaves are the dates that occur.
+"""`Date`: days (or hours, minutes, seconds) under months, quarters, years and decades. Leaves are the dates that occur.
 
 The loss of a node is the share of the calendar that it covers, in units of the finest level: with days, "2024-03" is 31 of
 all between the bounds (variant B: 30 of one less). A recipient therefore computes the same loss from the written cells,
@@ -15,29 +15,32 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from closeknit.core.date_texts import EXAMPLE, ISO, LEVELS, is_day, read_dates, read_label, reader
+from closeknit.core.date_texts import EXAMPLE, ISO, LEVELS, Moment, is_day, read_dates, read_label, reader
 from closeknit.core.domain import Domain, Values
 from closeknit.core.errors import BadInput, BadValue, suggest_name
 from closeknit.core.kinds import Kind, Losses, bind_tree, leaf_losses, texts_of
+from closeknit.core.limits import MOST_NODES, check_count
 from closeknit.core.params import choice, spec, whole
 from closeknit.core.tree import STAR, Int32, Tree
 
 MOST_SHIFT = 36_500  # days
 DAY_LEVELS = LEVELS[LEVELS.index("day") :]
+OLDEST = 90  # years; from here on an age is one value in a release under HIPAA Safe Harbor
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}  # months in one unit of the level
-_MINUTES = {"minute": 1, "hour": 60, "day": 1440}  # minutes in one unit of the level
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}  # seconds in one unit of the level
 
 
 def _unit(moment: datetime, level: str) -> int:
     """Number of the unit of this level that holds the moment, counted from the beginning of the calendar."""
-    if level in _MINUTES:
-        return (1440 * moment.toordinal() + 60 * moment.hour + moment.minute) // _MINUTES[level]
+    if level in _SECONDS:
+        time = 3600 * moment.hour + 60 * moment.minute + moment.second
+        return (_SECONDS["day"] * moment.toordinal() + time) // _SECONDS[level]
     return (12 * moment.year + moment.month - 1) // _MONTHS[level]
 
 
 def _label(unit: int, level: str) -> str:
-    if level in _MINUTES:
-        return _start(unit, level).isoformat()[: {"minute": 16, "hour": 13, "day": 10}[level]]
+    if level in _SECONDS:
+        return _start(unit, level).isoformat()[: {"second": 19, "minute": 16, "hour": 13, "day": 10}[level]]
     year, month = divmod(unit * _MONTHS[level], 12)
     names = {"month": f"-{month + 1:02}", "quarter": f"-Q{month // 3 + 1}", "year": "", "decade": "s"}
     return f"{year:04}{names[level]}"
@@ -45,11 +48,11 @@ def _label(unit: int, level: str) -> str:
 
 def _start(unit: int, level: str) -> datetime:
     """First moment of the unit, clipped to the calendar."""
-    if level in _MINUTES:
-        days, minutes = divmod(unit * _MINUTES[level], 1440)
+    if level in _SECONDS:
+        days, seconds = divmod(unit * _SECONDS[level], _SECONDS["day"])
         if days > Day.max.toordinal():
             return datetime.max
-        return datetime.fromordinal(days) + timedelta(minutes=minutes)
+        return datetime.fromordinal(days) + timedelta(seconds=seconds)
     year, month = divmod(unit * _MONTHS[level], 12)
     return datetime.min if year < 1 else datetime.max if year > 9999 else datetime(year, month + 1, 1)
 
@@ -75,6 +78,7 @@ class Date(Kind):
         format: format of the raw dates ("%d.%m.%Y", or "iso"); detected from all values of the column if None.
         level: short for `levels` from this one to the coarsest; None once they are set.
         shift: dates are shifted by up to so many days, the same for all dates of a person.
+        reference: for years of birth, a day: people who may be 90 or older on it have one value, written as `<=1934`.
 
     >>> domain, codes = Date().bind(np.array(["2024-03-17", "2024-01-02", "2031-05-01"], dtype=object))
     >>> codes.tolist(), domain.labels(np.array([0, 0, 1]), np.array([0, 1, 2]))
@@ -82,6 +86,8 @@ class Date(Kind):
     >>> year = Date(lo="2024-01-01", hi="2024-12-31")
     >>> year.losses(["2024-01-02", "2024-Q1", "2024", "*", ""])[:, 0].round(3).tolist()
     [0.0, 0.249, 1.0, 1.0, 0.0]
+    >>> Date(level="year", reference="2024-12-31").bind(np.array(["1930-05-01", "1935-01-01"], dtype=object))[0].texts
+    ('<=1934', '1935')
     """
 
     name: ClassVar[str] = "date"
@@ -92,6 +98,7 @@ class Date(Kind):
     format: str | None = None
     level: str | None = None
     shift: int | None = None
+    reference: str | None = None
 
     def __post_init__(self) -> None:
         if self.shift is not None:
@@ -105,9 +112,11 @@ class Date(Kind):
             object.__setattr__(self, "levels", LEVELS[LEVELS.index(self.level) :])
             object.__setattr__(self, "level", None)
         object.__setattr__(self, "levels", _check_levels(self.levels))
-        for name in ("lo", "hi"):
+        for name in ("lo", "hi", "reference"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _check_bound(name, getattr(self, name)))
+        if self.reference is not None and self.finest != "year":
+            raise BadInput(f"date has a reference and the level {self.finest}", right="write level: year")
         if (self.lo is None) != (self.hi is None):
             raise BadInput("date needs both bounds or none", right="give lo and hi")
         if self.lo is not None and self.hi is not None and not self.lo <= self.hi:
@@ -123,6 +132,16 @@ class Date(Kind):
         return self.levels[0]
 
     @property
+    def last_hidden(self) -> int | None:
+        """The last year of birth of people who may be 90 or older on the reference day."""
+        return None if self.reference is None else int(self.reference[:4]) - OLDEST
+
+    @property
+    def hidden_text(self) -> str | None:
+        """The written cell of those people."""
+        return None if self.last_hidden is None else f"<={self.last_hidden}"
+
+    @property
     def bounds(self) -> tuple[int, int] | None:
         """First and last unit of the finest level inside the declared bounds, if any."""
         if self.lo is None or self.hi is None:
@@ -132,7 +151,9 @@ class Date(Kind):
 
     def between_bounds(self) -> Values:
         """Every value that the declared bounds allow, as fine as the finest level needs."""
-        unit = {"hour": "h", "minute": "m"}.get(self.finest, "D")
+        unit = {"hour": "h", "minute": "m", "second": "s"}.get(self.finest, "D")
+        low, high = self.bounds or (0, 0)
+        check_count(f"{self.name} from {self.lo} to {self.hi} has {{}} {self.finest}s", high - low + 1, MOST_NODES)
         return np.arange(np.datetime64(self.lo), np.datetime64(self.hi) + 1, dtype=f"datetime64[{unit}]")
 
     def bind(self, values: Values) -> tuple[Domain, Int32]:
@@ -158,6 +179,9 @@ class Date(Kind):
     def _nest_units(self, starts: Sequence[datetime]) -> dict[str, Any]:
         nested: dict[str, Any] = {}
         for start in starts:
+            if self.hidden_text is not None and start.year == self.last_hidden:
+                nested[self.hidden_text] = None
+                continue
             place = nested
             for level in self.levels[:0:-1]:
                 place = place.setdefault(_label(_unit(start, level), level), {})
@@ -166,8 +190,12 @@ class Date(Kind):
 
     def _units(self, values: Values) -> list[int]:
         typed = values.dtype.kind == "M"
+        if typed and LEVELS.index(self.finest) < LEVELS.index("day"):
+            values = values.astype("datetime64[s]")  # all at midnight: a frame's times of day would be text
         texts = np.datetime_as_string(values).tolist() if typed else texts_of(values)  # type: ignore[arg-type]
         units = []
+        last = self.last_hidden
+        texts = [str(last) if text == self.hidden_text else text for text in texts]  # of a release
         for i, moment in enumerate(read_dates(texts, ISO if typed else self.format)):
             if not self._fits(moment[0]):
                 fine = {level for level in ("day", self.finest) if self._fits(level)}
@@ -178,17 +206,22 @@ class Date(Kind):
             if (bounds := self.bounds) and not bounds[0] <= units[-1] <= bounds[1]:
                 right = f"it must lie between {self.lo} and {self.hi}"
                 raise BadValue(i, f"'{texts[i]}' is outside the column's bounds", right)
-        return units
+        return units if last is None else [max(unit, last) for unit in units]
 
     def _fits(self, level: str) -> bool:
         """Whether a raw value of this level belongs to one unit of the finest level."""
-        return level == self.finest or (level in _MINUTES and LEVELS.index(level) <= LEVELS.index(self.finest))
+        return level == self.finest or (level in _SECONDS and LEVELS.index(level) <= LEVELS.index(self.finest))
 
     def notes(self, name: str) -> list[str]:
-        """That dates were shifted: no guarantee follows from it."""
-        if self.shift is None:
-            return []
-        return [f"column '{name}': dates were shifted by up to {self.shift} days, all dates of a person alike; no guarantee"]
+        """The years that are one value, and that dates were shifted: no guarantee follows from that."""
+        found = []
+        if self.reference is not None:
+            hidden = f"people who may be {OLDEST} or older on {self.reference} have one value, {self.hidden_text}"
+            found.append(f"column '{name}': {hidden}")
+        if self.shift is not None:
+            shifted = f"dates were shifted by up to {self.shift} days, all dates of a person alike; no guarantee"
+            found.append(f"column '{name}': {shifted}")
+        return found
 
     def units_below(self, label: str) -> tuple[int, int] | None:
         """First and last unit of the finest level below a written label; None for `*` without declared bounds.
@@ -219,7 +252,7 @@ class Date(Kind):
         for i, cell in enumerate(cells):
             if cell in (STAR, ""):
                 continue
-            found = read_label(cell)
+            found = self._read_cell(cell)
             if found is None:
                 right = f"write a {', '.join(DAY_LEVELS)} or '*'"
                 raise BadValue(i, f"'{cell}' is neither a date nor a span of dates", right)
@@ -233,10 +266,14 @@ class Date(Kind):
     def _shares(self, cells: Sequence[str], span: tuple[int, int]) -> Losses:
         counts = np.zeros(len(cells), dtype=np.int64)
         for i, cell in enumerate(cells):
-            if found := read_label(cell):
+            if found := self._read_cell(cell):
                 first, last = _finest_units(found[1], found[0], self.finest)
+                first = span[0] if cell == self.hidden_text else first
                 counts[i] = max(min(last, span[1]) - max(first, span[0]) + 1, 0)
         return leaf_losses(counts, span[1] - span[0] + 1, [cell == STAR for cell in cells])
+
+    def _read_cell(self, cell: str) -> Moment | None:
+        return read_label(str(self.last_hidden) if cell == self.hidden_text else cell)
 
     def publish_kind(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
         """As declared, without the format of the raw dates."""
@@ -275,24 +312,26 @@ def date(
     format: str | None = None,
     level: str | None = None,
     shift: int | None = None,
+    reference: str | None = None,
 ) -> Date:
     """A column of dates.
 
     Args:
-        levels: from the finest to the coarsest, out of minute, hour, day, month, quarter, year and decade; days and all
+        levels: from the finest to the coarsest, out of second, minute, hour, day, month, quarter, year and decade; days and all
             coarser ones if left out. Finer parts of a value are cut off.
         lo: first day that may occur, in ISO form; the loss is measured between `lo` and `hi`.
         hi: last day that may occur.
         format: format of the raw dates, such as "%d.%m.%Y" or "iso"; detected from all values if left out.
         level: short for all levels from this one on: `level="year"` publishes no month and no day.
         shift: dates are shifted by up to so many days before anything else, the same for all dates of a person.
+        reference: for years of birth, a day: people who may be 90 or older on it have one value, written as `<=1934`.
 
     >>> date(["month", "year"], format="%d.%m.%Y")
     Date(levels=('month', 'year'), format='%d.%m.%Y')
     >>> date(level="year").bind(np.array(["2024-03-17"], dtype=object))[0].texts
     ('2024',)
     """
-    return Date(DAY_LEVELS if levels is None else levels, lo, hi, format, level, shift)  # type: ignore[arg-type]
+    return Date(DAY_LEVELS if levels is None else levels, lo, hi, format, level, shift, reference)  # type: ignore[arg-type]
 
 
 def without_format(kind: Kind) -> Kind:

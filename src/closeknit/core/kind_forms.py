@@ -7,16 +7,23 @@ from datetime import date as Day
 from pathlib import Path
 from typing import Any
 
+from closeknit.core.date_times import DateTime
 from closeknit.core.dates import Date
+from closeknit.core.durations import Duration
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.itemsets import ItemSet
 from closeknit.core.kinds import Flat, Kind, Numeric, Prefix
 from closeknit.core.params import build, refuse_uncalled
+from closeknit.core.points import Point
 from closeknit.core.written_kinds import Nodes, WrittenNodes
+from closeknit.core.zip_areas import CENSUS_2000
 
-KINDS: dict[str, type[Kind]] = {kind.name: kind for kind in (Numeric, Date, Prefix, Flat, Hierarchy, WrittenNodes, Nodes)}
+ALL = (Numeric, Duration, Date, DateTime, Prefix, Point, Flat, ItemSet, Hierarchy, WrittenNodes, Nodes)
+KINDS: dict[str, type[Kind]] = {kind.name: kind for kind in ALL}
 EXTRA_KEYS = {"tree": ("from_data", "edges"), "csv": ("delimiter", "encoding")}  # allowed next to the name
 BUILDERS = {"intervals": ("edges", "lo", "hi", "width", "fanout", "levels"), "balanced": ("values", "fanout", "from_data")}
+MOST_SHOWN = 8  # of a list in a few words
 LISTS = ("edges", "values", "levels")
 FORMS = (*KINDS, "csv", *BUILDERS)
 
@@ -66,6 +73,10 @@ def _build_kind(name: str, params: Any, extra: dict[str, Any], base: Path | None
         raise BadInput(f"{name} has {params!r} instead of named parameters", right=f"write {name}: {{name: value, ...}}")
     # YAML reads 2024-01-31 as a date
     named: dict[str, Any] = {str(key): str(value) if isinstance(value, Day) else value for key, value in (params or {}).items()}
+    if name == ItemSet.name and "items" in named:
+        named["items"] = kind_from(named["items"], base)
+    if isinstance(areas := named.get("zip3"), str) and areas != CENSUS_2000 and base is not None:
+        named["zip3"] = str(base / areas)
     if name in BUILDERS:
         for key in named:
             if key not in BUILDERS[name]:
@@ -104,8 +115,12 @@ def kind_text(kind: Kind) -> str:
     """
     if isinstance(kind, Hierarchy):
         return f"tree of {kind.tree.size:,} leaves"
-    shown = {name: value for name, value in kind.spec().items() if not isinstance(value, Mapping)}
+    shown = {name: _brief(value) for name, value in kind.spec().items() if not isinstance(value, Mapping)}
     return f"{kind.name}({', '.join(f'{name}={value}' for name, value in shown.items())})" if shown else kind.name
+
+
+def _brief(value: object) -> object:
+    return f"{len(value)} of them" if isinstance(value, list | tuple) and len(value) > MOST_SHOWN else value
 
 
 def _short(nested: Mapping[str, Any]) -> object:

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from closeknit.core.limits import MOST_INTERVALS, MOST_LENGTH, MOST_STEPS, check
 from closeknit.core.number_coding import NumberCoding
 from closeknit.core.params import choice, number, spec, whole
 from closeknit.core.tree import STAR, Int32, Nested, Tree
+from closeknit.core.zip_areas import AREA_DIGITS, HIDDEN_AREA, SMALL_2000, check_areas
 
 SEPARATED_DIGITS = re.compile(r"[+-]?\d[\d.,'\u2019 \u00a0\u202f]*\d")
 MOST = 1e300  # beyond it the width of a column overflows
@@ -252,6 +254,10 @@ class Numeric(Kind):
         places = np.arange(len(leaves), dtype=np.int32)
         return replace(domain, texts=tuple(domain.labels(places, places)))
 
+    def read_numbers(self, values: Values) -> Values:
+        """Raw values as numbers, or as texts of numbers; here they are."""
+        return values
+
     def _check_steps(self, low: float, high: float) -> None:
         if self.step is not None:
             steps = (number("hi", high) - number("lo", low)) / number("step", self.step, above=0)
@@ -336,6 +342,8 @@ class Prefix(Nominal):
     Args:
         length: characters of a full code; that of the longest one if None.
         keep: first characters that are kept; the others are masked before a method sees the column.
+        zip3: three-digit areas that are written as 000, as HIPAA Safe Harbor asks for areas of 20,000 people or fewer; or
+            a file with the population of each area, or "census2000".
 
     >>> domain, codes = Prefix().bind(np.array(["47605", "47602", "47906"], dtype=object))
     >>> domain.labels(np.array([0, 0]), np.array([1, 2]))
@@ -344,27 +352,43 @@ class Prefix(Nominal):
     [0.2, 0.6, 0.0, 1.0]
     >>> Prefix(keep=3).bind(np.array(["02139", "02142"], dtype=object))[0].texts
     ('021**',)
+    >>> Prefix(zip3="census2000").bind(np.array(["02139", "03601"], dtype=object))[0].texts
+    ('000**', '021**')
     """
 
     name: ClassVar[str] = "prefix"
     default_distance: ClassVar[str] = "hierarchical"
     length: int | None = None
     keep: int | None = None
+    zip3: tuple[str, ...] | str | None = None
 
     def __post_init__(self) -> None:
         if self.length is not None:
             whole("length", self.length, least=1, most=MOST_LENGTH)
+        if self.zip3 is not None:
+            object.__setattr__(self, "zip3", check_areas(self.zip3))
+            if self.keep not in (None, AREA_DIGITS):
+                raise BadInput(f"prefix has zip3 and keep={self.keep}", right=f"write keep: {AREA_DIGITS}, or leave it out")
+            object.__setattr__(self, "keep", AREA_DIGITS)
         if self.keep is not None:
             whole("keep", self.keep, least=1, most=self.length or MOST_LENGTH)
 
     def notes(self, name: str) -> list[str]:
         """The characters that are kept."""
         kept = "character is" if self.keep == 1 else f"{self.keep} characters are"
-        return [] if self.keep is None else [f"column '{name}': only the first {kept} kept, before anything else"]
+        notes = [] if self.keep is None else [f"column '{name}': only the first {kept} kept, before anything else"]
+        if self.zip3 is not None:
+            old = " by the census of 2000; the rule asks for current data" if self.zip3 == SMALL_2000 else ""
+            notes.append(f"column '{name}': areas of 20,000 people or fewer are written as {HIDDEN_AREA}{old}")
+        return notes
 
     def _mask(self, text: str) -> str:
         """The code with everything after the kept characters masked; it keeps its length."""
-        return text if self.keep is None else text[: self.keep] + STAR * (len(text) - self.keep)
+        if self.keep is None:
+            return text
+        area = text[:AREA_DIGITS]
+        hidden = self.zip3 is not None and (area in self.zip3 or not re.fullmatch(r"\d{3}", area))
+        return (HIDDEN_AREA if hidden else text[: self.keep]) + STAR * (len(text) - self.keep)
 
     def bind(self, values: Values) -> tuple[Domain, Int32]:
         """Leaves are the codes that occur; a code of another length than `length`, or with a mask, is refused."""
@@ -452,17 +476,21 @@ def numeric(
     return Numeric(lo, hi, step, bins, snap, top, bottom, coarsen)
 
 
-def prefix(length: int | None = None, keep: int | None = None) -> Prefix:
+def prefix(
+    length: int | None = None, keep: int | None = None, zip3: Sequence[str] | str | PathLike[str] | None = None
+) -> Prefix:
     """A column of codes that are masked from the right.
 
     Args:
         length: characters of a full code; that of the longest one if left out.
         keep: first characters that are kept; the others are masked before a method sees the column.
+        zip3: a file with the population of each three-digit ZIP area, "census2000", or the areas to hide: those of 20,000
+            people or fewer are written as 000.
 
     >>> prefix(5, keep=3)
     Prefix(length=5, keep=3)
     """
-    return Prefix(length, keep)
+    return Prefix(length, keep, zip3)  # type: ignore[arg-type]
 
 
 def flat() -> Flat:

@@ -27,6 +27,7 @@ MOST_VECTORS = 10_000_000  # of levels that are searched
 MOST_RUNS = 1_000  # of a method, for an attack that runs it again
 MOST_DRAWS = 5_000_000  # of a sample that an attack draws
 MOST_EXCLUSIONS = 100  # of values by background knowledge
+MOST_COLUMN_SETS = 100_000  # in which minimal sample uniques are looked for
 MOST_QUERIES = 1_000_000  # of a workload
 MOST_GROUP_BYS = 100_000  # of one level of the OLAP lattice
 

@@ -54,6 +54,11 @@ class FoldedModel(Model):
         return self.model.needs
 
     @property
+    def by_class(self) -> bool:
+        """As the guarantee."""
+        return self.model.by_class
+
+    @property
     def monotone(self) -> bool:
         """As the guarantee."""
         return self.model.monotone

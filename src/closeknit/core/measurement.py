@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import starmap
 from typing import Any
 
@@ -24,6 +25,7 @@ from closeknit.core.model import Model, Verdict, least_rows
 from closeknit.core.reading import Reading
 from closeknit.core.record import Record
 from closeknit.core.schema import Schema
+from closeknit.core.subsets import list_subsets
 from closeknit.core.vacuity import find_stand_alone
 
 
@@ -47,6 +49,9 @@ class Judged(Record):
     level: float | None = None  # private where the guarantee is attested
     view: int = 0  # 0 as written, 1 with look-alike values as one
     place: tuple[int, ...] = ()  # codes of the class's cells: of equal classes the first counts
+    parts: tuple[int, int] | None = None  # numerator and denominator of a level that adds up
+    limit: str = ""  # of such a level
+    own: float = 0.0  # level of the worst class by itself, next to a level that adds up
 
     @property
     def rank(self) -> tuple[bool, float, int, tuple[int, ...]]:
@@ -185,8 +190,25 @@ class Measurement(Record):
 
 
 def worse_of(one: Judged, other: Judged) -> Judged:
-    """One guarantee measured twice: it is met if both meet it, and its level is the worse one."""
-    return min(one, other, key=lambda judged: judged.rank)
+    """One guarantee measured on two parts: it is met if both meet it, and its level is the worse one; a level that adds up is
+    that of both together.
+    """
+    worse = min(one, other, key=lambda judged: judged.rank)
+    return _add_levels(one, other, worse) if one.parts and other.parts else worse
+
+
+def _add_levels(one: Judged, other: Judged, worse: Judged) -> Judged:
+    assert one.parts and other.parts
+    parts = one.parts[0] + other.parts[0], one.parts[1] + other.parts[1]
+    exact = Fraction(parts[0], max(parts[1], 1))
+    stated: dict[str, Any] = {"met": exact <= Fraction(one.limit)}
+    if worse.guarantee.status == "recomputable":
+        # the class that is worst is worst in its part, whichever part is nearer to the limit
+        place = max(one, other, key=lambda judged: (judged.own, [-code for code in judged.place]))
+        stated |= {"measured": float(exact), "exact": str(exact), "worst": place.guarantee.worst}
+        worse = place
+    guarantee = worse.guarantee.model_copy(update=stated)
+    return worse.model_copy(update={"guarantee": guarantee, "level": float(exact), "parts": parts})
 
 
 def _add_pairs(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
@@ -220,6 +242,14 @@ def judge(reading: Reading, models: Sequence[Model]) -> list[Guarantee]:
 
 
 def _judge_views(reading: Reading, model: Model, private: PrivateContext | None, k: int) -> Judged:
+    """Judged on the classes, or on the groups over each set of columns: the worst of them counts."""
+    if model.over is None:
+        return _judge_spellings(reading, model, private, k)
+    subsets = list_subsets(model.over, list(reading.schema.quasi))
+    return min((_judge_spellings(reading.over(names), model, private, k) for names in subsets), key=lambda judged: judged.rank)
+
+
+def _judge_spellings(reading: Reading, model: Model, private: PrivateContext | None, k: int) -> Judged:
     """Judged on the values as written and, where some look alike, on the folded ones: the worse of the two counts."""
     written, folded = _judge_model(reading, model, private, k), reading.fold_values(model.column)
     if folded is None:
@@ -235,25 +265,26 @@ def _judge_model(reading: Reading, model: Model, private: PrivateContext | None,
     stated = state_request(model, model.describe(histogram.domain if histogram else None))
     if (found_alone := find_stand_alone(model, seen.classes, k)) is not None:
         stated |= {"alone": found_alone.share, "vacuous": found_alone.vacuous}
-    place: tuple[int, ...] = ()
-    worst: dict[str, Any] = {}
-    if of_release := "release" in model.needs:
+    level, place, worst = _find_worst(seen, model)
+    own = level or 0.0
+    if "release" in model.needs:
         originals = private.originals(str(model.column)) if private and private.originals else None
         verdict = model.judge_release(reading, originals)
-        level = verdict.level
+        exact = None if verdict.exact is None else str(verdict.exact)
+        level, worst = verdict.level, worst | {"measured": verdict.level, "exact": exact}
+        place = place if verdict.parts else ()
     else:
         verdict = Verdict(bool(model.holds(seen.classes).all()), None, "recomputable")
-        level, place, worst = _find_worst(seen, model)
     if verdict.status != "recomputable" or (private and private.counts_persons and "persons" in model.needs):
         status = "not checkable" if private is None else "attested" if verdict.status == "recomputable" else verdict.status
         guarantee = Guarantee(**stated, met=verdict.held, status=status, why=verdict.why)
     else:
-        if of_release:
-            exact = None if verdict.exact is None else str(verdict.exact)
-            worst = _find_worst(seen, model)[2] | {"measured": level, "exact": exact}
         why = None if verdict.held else verdict.why
         guarantee = Guarantee(**stated, met=verdict.held, status="recomputable", why=why, **worst)
-    return Judged(guarantee=guarantee, higher_is_safer=model.higher_is_safer, level=level, view=view, place=place)
+    adds: dict[str, Any] = (
+        {"parts": verdict.parts, "limit": str(getattr(model, model.limit_field)), "own": own} if verdict.parts else {}
+    )
+    return Judged(guarantee=guarantee, higher_is_safer=model.higher_is_safer, level=level, view=view, place=place, **adds)
 
 
 def state_request(model: Model, text: str) -> dict[str, Any]:
@@ -263,7 +294,7 @@ def state_request(model: Model, text: str) -> dict[str, Any]:
         model: the guarantee as requested.
         text: the guarantee in words.
     """
-    return {"model": model_form(model), "text": text, "column": model.column, "requested": model.requested}
+    return {"model": model_form(model.published), "text": text, "column": model.column, "requested": model.requested}
 
 
 def _find_worst(reading: Reading, model: Model) -> tuple[float | None, tuple[int, ...], dict[str, Any]]:

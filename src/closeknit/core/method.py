@@ -53,8 +53,14 @@ class Method(ABC):
     serves_both: ClassVar[bool] = False  # whether a column may be quasi-identifier and sensitive at once
     keeps_persons: ClassVar[bool] = False  # whether it sees all rows of a person and keeps them together itself
     needs_bound: ClassVar[str] = ""  # what some guarantee must bound (`Model.bounds`) for it to plan; empty: nothing
-    scale: ClassVar[str] = "shard"  # on Spark: by "shard", by "count", or by a "plan", which is by shards unless `by_rank`
+    # on Spark: by "shard", by "count", by a "plan", which is by shards unless `by_rank`, or not at all: "local"
+    scale: ClassVar[str] = "shard"
+    # whether its own guarantees are about the first run on a table only: trials use a copy with shuffled sensitive rows
+    runs_once: ClassVar[bool] = False
+    spends: ClassVar[bool] = False  # whether it cuts classes until all of them together use up a budget (`Model.budget`)
+    sees_all: ClassVar[bool] = False  # whether it judges guarantees over some columns itself, of whole levels
     blind: ClassVar[bool] = False  # classes depend on quasi-identifiers and attributes of the guarantees alone; checked
+    competes: ClassVar[bool] = True  # whether `compare` and `frontier` try it where no methods are named
     usual_form: ClassVar[str] = "generalized"  # the form of its outcome where none is requested
     if TYPE_CHECKING:  # a class attribute or a property, as the method chooses
 
@@ -90,8 +96,25 @@ class Method(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no `ranks`")
 
+    def refuse(self, schema: Schema, models: Sequence[Model], suppress: float) -> None:  # noqa: B027 - most refuse nothing
+        """Raise `BadInput` for a request that the method cannot serve on any table.
+
+        Args:
+            schema: roles and kinds of the columns.
+            models: the guarantees that every class must meet.
+            suppress: the share or number of rows that may be suppressed.
+        """
+
     def guarantees(self, schema: Schema) -> Sequence[Model]:
         """What it guarantees by its own parameters; judged and certified as if requested.
+
+        Args:
+            schema: roles and kinds of the columns.
+        """
+        return ()
+
+    def least_guarantees(self, schema: Schema) -> Sequence[Model]:
+        """What is certified where nothing is requested; none: then something must be requested.
 
         Args:
             schema: roles and kinds of the columns.
@@ -111,5 +134,5 @@ def can_plan(method: Method | type[Method], models: Iterable[Model]) -> bool:
 
 def list_guarantees(method: Method, schema: Schema, models: Sequence[Model]) -> list[Model]:
     """The requested guarantees, and those of the method itself."""
-    requested = list_models(models)
+    requested = list_models(models) or list(method.least_guarantees(schema))
     return [*requested, *(model for model in method.guarantees(schema) if model not in requested)]

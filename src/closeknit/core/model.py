@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from closeknit.core.errors import BadInput
 from closeknit.core.exact import fraction
 from closeknit.core.params import refuse_uncalled
 from closeknit.core.share_limits import Limits
+from closeknit.core.subsets import Over, render_over
 
 if TYPE_CHECKING:
     from closeknit.core.reading import Reading
@@ -54,6 +56,7 @@ class Verdict:
     status: Literal["recomputable", "attested", "not checkable"]
     exact: Fraction | None = None
     why: str | None = None  # where it cannot be checked
+    parts: tuple[int, int] | None = None  # numerator and denominator of the level, where those of several parts add up
 
 
 class Model:
@@ -70,13 +73,20 @@ class Model:
     compares: ClassVar[bool] = False
     # the part of `Limits` that a method can plan for: "distance", "growth", or "size" (at least `least_size` persons, no more)
     bounds: ClassVar[str] = ""
+    of_method: ClassVar[bool] = False  # whether only a method can have it (`Method.guarantees`): nothing written shows it
+    needs_file: ClassVar[bool] = False  # whether it needs a file of people: a page that reads no other files cannot offer it
+    budget: ClassVar[bool] = False  # whether it limits the sum of what all classes `spend`, not each class
     joins: ClassVar[bool] = False  # whether `column` may be several columns that count as one
     if TYPE_CHECKING:  # a class attribute, a field or a property, as the model chooses
 
         @property
         def needs(self) -> frozenset[str]:
             """What it reads: "sizes", "histograms", "values" (which value is which, not just how often each occurs), "persons"
-            (counted where there are any), "release" (judged by `judge_release`)."""
+            (counted where there are any), "release" (judged by `judge_release`), "population" (a list of people)."""
+
+        @property
+        def over(self) -> Over:
+            """The quasi-identifiers that it is about (`core.subsets`); None: all of them."""
 
         @property
         def monotone(self) -> bool:
@@ -118,12 +128,43 @@ class Model:
         needs, forms = frozenset({"histograms", "values"}), ABOUT_VALUES
         monotone = merges_persons = higher_is_safer = False
         least_size = least_values = 0
-        ground = why_attested = None
+        ground = why_attested = over = None
 
     @property
     def origin(self) -> Model:
         """The guarantee as requested; a guarantee derived from another one returns that."""
         return self
+
+    @property
+    def published(self) -> Model:
+        """The guarantee as a certificate states it, without what is private."""
+        return self
+
+    def relative_to(self, base: Path) -> Model:
+        """The guarantee with its files, if it has any, in a folder.
+
+        Args:
+            base: the folder that paths are relative to.
+        """
+        return self
+
+    @property
+    def by_class(self) -> bool:
+        """Whether methods can meet it class by class: a release meets it if `holds` is true of every class, and merging
+        classes breaks nothing that they do not see. If not, methods do not see the guarantee, and classes are merged
+        afterwards until the written cells meet it.
+        """
+        return self.over is None
+
+    @property
+    def stricter(self) -> Model | None:
+        """A guarantee about single classes that implies this one; None where there is none, or it is one itself."""
+        return None if self.over is None else replace(cast(Any, self), over=None)
+
+    @property
+    def over_text(self) -> str:
+        """What a text adds where not all quasi-identifiers are meant."""
+        return f", over {render_over(self.over)}" if self.over else ""
 
     @property
     def limit_field(self) -> str:
@@ -142,7 +183,7 @@ class Model:
             domain: the domain of the column; None where it is not known yet.
         """
         of = f" of {render_secret(self.column)}" if self.column else ""
-        return f"{self.name}{of}, {self.parameter.name} = {getattr(self, self.parameter.name)}"
+        return f"{self.name}{of}, {self.parameter.name} = {getattr(self, self.parameter.name)}{self.over_text}"
 
     def explain(self, class_word: str, persons: bool) -> str:
         """A sentence for laymen.
@@ -207,6 +248,49 @@ class Model:
         """
         return []
 
+    def spend(self, classes: Classes) -> NDArray[np.int64]:
+        """What each class takes from the budget of the whole release: the sum is at most the limit times the persons.
+
+        Args:
+            classes: all classes of the release.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no `spend`")
+
+    def holds_together(self, classes: Classes) -> bool:
+        """Whether a release of these classes meets the guarantee.
+
+        Args:
+            classes: all classes of the release.
+        """
+        return bool(self.holds(classes).all())
+
+    def level_together(self, classes: Classes) -> float | None:
+        """The level of a release of these classes; None where the worst class decides, or cells are needed.
+
+        Args:
+            classes: all classes of the release.
+        """
+        return None
+
+    def find_faults(self, reading: Reading) -> NDArray[np.bool_]:
+        """The classes to merge with others because the release does not meet the guarantee; none where it does.
+
+        Args:
+            reading: what the form reads back from the written cells.
+        """
+        found = np.zeros(len(reading.classes), dtype=bool)
+        for seen in reading.list_views(self.over, self.column):
+            found[reading.class_of[(~self.holds(seen.classes))[seen.class_of]]] = True
+        return found
+
+    def remarks(self, models: Iterable[Model]) -> list[str]:
+        """Remarks on a guarantee that has no effect next to the others.
+
+        Args:
+            models: all requested guarantees.
+        """
+        return []
+
     def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
         """The guarantee measured on what was written, for a model that needs "release".
 
@@ -232,6 +316,20 @@ def list_models(models: object) -> list[Model]:
     if not all(isinstance(model, Model) for model in found):
         raise BadInput(f"models={models!r} is no list of guarantees", right="write [KAnonymity(6)], even for one")
     return found
+
+
+def refuse_whole(models: Iterable[Model], where: str) -> None:
+    """Refuse guarantees that are judged on all written cells together, where no one has them together.
+
+    >>> from closeknit.models import KAnonymity
+    >>> refuse_whole([KAnonymity(5, over=["age"])], "a stream publishes class by class")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: k-anonymity, k = 5, over age is judged on all written cells together, and a stream ...
+    """
+    for model in models:
+        if not model.by_class:
+            right = "request it for a table on one machine, or a guarantee about classes, such as k_anonymity"
+            raise BadInput(f"{model.describe(None)} is judged on all written cells together, and {where}", right=right)
 
 
 def joints(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from closeknit.core.kinds import texts_of
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.core.slices import Slices
+from closeknit.core.subsets import Over, list_subsets
 from closeknit.core.transition import AnyLaw
 from closeknit.core.tree import STAR, Int32
 
@@ -65,6 +66,8 @@ class Reading:
         retained: the law of each perturbed attribute.
         tight: columns whose ranges end at true values of rows in the class.
         folding: per folded attribute, the leaf as which each leaf counts.
+        raw: the schema of the original columns; private.
+        count: counts rows by other groups, given the group of each row and the number of groups.
     """
 
     columns: Columns
@@ -77,6 +80,8 @@ class Reading:
     retained: Mapping[str, AnyLaw] = field(default_factory=dict)
     tight: tuple[str, ...] = ()
     folding: Mapping[str, Int32] = field(default_factory=dict)
+    raw: Schema | None = None
+    count: Callable[[Int32, int], Classes] | None = None
 
     def of(self, secret: Secret | None) -> Reading:
         """The classes in which an adversary sees this attribute."""
@@ -101,6 +106,21 @@ class Reading:
             return replace(self, classes=classes, folding=folding)
         return replace(self, seen={**self.seen, secret: replace(seen, classes=classes)}, folding=folding)
 
+    def over(self, names: Sequence[str]) -> Reading:
+        """The same rows in groups with equal written cells in some of the quasi-identifiers."""
+        assert self.count is not None
+        group_of, count = groups(
+            [without_markers(self.columns[name], self.schema.missing).coded for name in names], self.columns.rows
+        )
+        return replace(self, class_of=group_of, classes=self.count(group_of, count), named_by=tuple(names))
+
+    def list_views(self, over: Over, secret: Secret | None) -> list[Reading]:
+        """What a guarantee is judged on: the classes, or the groups over each set of columns; each as written and, where
+        values of the attribute look alike, folded.
+        """
+        written = [self] if over is None else [self.over(names) for names in list_subsets(over, list(self.schema.quasi))]
+        return [view for seen in written for view in (seen.of(secret), seen.fold_values(secret)) if view is not None]
+
     def joins(self, secret: Secret | None) -> bool:
         """Whether the release shows which values of several columns belong together."""
         return not self.column_groups or secret in self.seen
@@ -123,9 +143,12 @@ class Reading:
         """The first row of a class."""
         return int(np.argmax(self.class_of == index))
 
-    def find_rows(self, cells: Mapping[str, str]) -> NDArray[np.bool_]:
-        """The rows of the class that these cells identify; none where they are of other columns."""
-        rows = np.full(self.columns.rows, set(cells) == set(self.named_by))
+    def find_rows(self, cells: Mapping[str, str], over: Over = None) -> NDArray[np.bool_]:
+        """The rows of the class, or of the group over some columns, that these cells identify; none where they are of other
+        columns.
+        """
+        named = [self.named_by] if over is None else list_subsets(over, list(self.schema.quasi))
+        rows = np.full(self.columns.rows, any(set(cells) == set(names) for names in named))
         for name, cell in cells.items() if rows.any() else ():
             column = self.columns[name]
             rows &= np.array([*(text == cell for text in texts_of(column.values)), cell == ""])[column.codes]

@@ -361,6 +361,23 @@ def refuse_files(forms: object, right: str, file: object = None) -> None:
         for name, form in kinds.items() if isinstance(kinds, Mapping) else ():
             if form == "csv" or (isinstance(form, Mapping) and "csv" in form):
                 raise BadInput("its hierarchy is a file of its own", file=file, column=str(name), right=right)
+            areas = form.get("prefix") if isinstance(form, Mapping) else None
+            if isinstance(areas, Mapping) and isinstance(areas.get("zip3"), str):
+                raise BadInput("its ZIP areas are a file of their own", file=file, column=str(name), right=right)
+
+
+def refuse_populations(forms: object, right: str, file: object = None) -> None:
+    """Refuse guarantees that would read a file of people: the sender of a request must not choose what is read here.
+
+    >>> refuse_populations([{"k_map": {"k": 5, "population": "people.csv"}}], "leave it out")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: k_map has a population of its own, 'people.csv'; leave it out
+    """
+    for form in forms if isinstance(forms, list) else []:
+        for name, params in form.items() if isinstance(form, Mapping) else ():
+            people = params.get("population") if isinstance(params, Mapping) else None
+            if people is not None and (isinstance(people, bool) or not isinstance(people, int)):
+                raise BadInput(f"{name} has a population of its own, {people!r}", file=file, right=right)
 
 
 def explain_error(error: ValidationError, where: str, known: Iterable[str] = ()) -> BadInput:

@@ -115,6 +115,11 @@ class Table:
         place = list(self.schema.sensitive).index(name)
         return self.sensitive[:, place], self.sensitive_domains[place]
 
+    def shuffle_secrets(self, seed: int) -> Table:
+        """The table with its sensitive rows shuffled over all rows: a function of quasi-identifiers and histograms alone."""
+        order = np.random.default_rng([seed % 2**64, seed >> 64]).permutation(len(self))
+        return replace(self, sensitive=self.sensitive[order])
+
     def fold_values(self, name: str) -> Table:
         """The same table with look-alike values of one attribute as one: a class diverse in it is diverse as written."""
         codes, domain = self.secret(name)
@@ -281,6 +286,10 @@ class Form(ABC):
     def disorder(self, columns: Columns, schema: Schema) -> list[str]:
         """Sentences on an order of rows that could reveal what the form separates; such a release does not pass an audit."""
         return []
+
+    def sort_keys(self, columns: Columns, schema: Schema) -> list[str]:
+        """The columns that sort rows from a place without an order, such as a table of a database, as the form writes them."""
+        return list(columns)
 
     def list_unsorted(self, columns: Columns, schema: Schema) -> list[str]:
         """Sentences on rows that are not in the order in which the form writes them; an order can carry information."""

@@ -93,6 +93,7 @@ def vacuity_notes(models: Sequence[Model], classes_of: Callable[[Model], Classes
     """
     notes, k = [], least_rows(models)
     for model in models:
+        notes += [f"{model.describe(None)}: {remark}" for remark in model.remarks(models)]
         found = find_stand_alone(model, classes_of(model), k)
         if found is not None and found.vacuous:
             if not allowed:

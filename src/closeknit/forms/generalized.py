@@ -215,8 +215,9 @@ class Generalized(Form):
         secrets: dict[Secret, CodedSecret] = {name: secret_codes(columns[name], name, schema) for name in schema.sensitive}
         secrets |= {names: join_secrets([secrets[name] for name in names]) for names in joints}
         heads = next(iter(persons.values())) if persons else None  # all cells of a row belong to one person
-        classes = Classes.of(class_of, count, secrets, heads)
-        return Reading(columns, schema, class_of, classes, tuple(schema.quasi), tight=self.tight(schema))
+        counter = partial(Classes.of, secrets=secrets, persons=heads)
+        classes = counter(class_of, count)
+        return Reading(columns, schema, class_of, classes, tuple(schema.quasi), tight=self.tight(schema), count=counter)
 
 
 def generalized(

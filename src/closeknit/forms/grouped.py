@@ -139,6 +139,10 @@ class Grouped(Form):
                 found.append(f"{self.number} {bucket}: the cells of {together} are not sorted, so rows may line up with others")
         return found
 
+    def sort_keys(self, columns: Columns, schema: Schema) -> list[str]:
+        """The number of the bucket, then group by group: in a bucket each group is sorted, so all of them agree."""
+        return [self.number, *(name for group in self.column_groups(schema) for name in group)]
+
     def list_unsorted(self, columns: Columns, schema: Schema) -> list[str]:
         """Buckets that are not numbered from 1 in the order of their contents, rows that are not in the order of buckets."""
         numbers = columns[self.number]

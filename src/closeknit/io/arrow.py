@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,7 +49,9 @@ def column_from_arrow(cells: pa.ChunkedArray, name: str, file: object = None) ->
         return _floats(*_encode(plain))
     if is_kind.is_date(kind) or is_kind.is_timestamp(kind):
         return _days(*_encode(plain), name, file)
-    right = "give text, numbers, booleans or dates, or leave the column out"
+    if is_kind.is_duration(kind):
+        return _durations(*_encode(plain))
+    right = "give text, numbers, booleans, dates or durations, or leave the column out"
     raise BadInput(f"cells of type {kind} are not supported", file=file, column=name, right=right)
 
 
@@ -136,6 +140,15 @@ def _days(distinct: pa.Array, codes: Codes, name: str, file: object) -> Column:
             return Column(moments, codes).with_texts([t.rstrip("0").rstrip(".") if "." in t else t for t in texts])
     days = numbers_from_arrow(distinct.cast(pa.date32()).cast(pa.int32()))
     return Column(days.astype("datetime64[D]"), codes)
+
+
+def _durations(distinct: pa.Array, codes: Codes) -> Column:
+    """Durations as ISO text in seconds."""
+    parts = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[distinct.type.unit]
+    counts = numbers_from_arrow(distinct.cast(pa.int64())).astype(np.int64)
+    texts = [str(Decimal(count) / parts) for count in counts.tolist()]
+    plain = [text.rstrip("0").rstrip(".") if "." in text else text for text in texts]
+    return Column(counts, codes).with_texts([f"{'-' * text.startswith('-')}PT{text.lstrip('-')}S" for text in plain])
 
 
 def array_from_column(column: Column) -> pa.Array:

@@ -136,6 +136,8 @@ def kind_of(path: str | PathLike[str]) -> str:
     suffix = (file.with_suffix("") if file.suffix.lower() == ".gz" else file).suffix.lower()
     suffix = _SAME.get(suffix, suffix)
     others = {other for source in REGISTRY for other in source.suffixes}
+    if suffix in others and file.suffix.lower() == ".gz":
+        raise BadInput("this format is not read with gzip around it", file=file, right="give it without .gz")
     if suffix not in {*_CSV, *_READERS, *others}:
         if file.is_dir():
             right = "name a file in it; a folder of part files has the suffix of its files, such as people.parquet"

@@ -98,13 +98,26 @@ def save_private(place: Path, write: Writer, force: bool = False, ours: Ours | N
     ...     oct(Path(folder, "private").stat().st_mode & 0o777), Path(folder, "private", "a").read_bytes()
     ('0o700', b'1')
     """
+    save_folder(place, write, private=True, force=force, ours=ours)
+
+
+def save_folder(place: Path, write: Writer, private: bool, force: bool = False, ours: Ours | None = None) -> None:
+    """Write one folder, atomically.
+
+    Args:
+        place: the folder.
+        write: fills it.
+        private: whether only its owner may read it.
+        force: whether an existing folder is replaced; it is deleted only when the new one is complete.
+        ours: whether a file of this name may be deleted; a folder with other files is refused.
+    """
     place = Path(os.path.abspath(place))
 
     def refuse() -> None:
         _refuse_no_folder(place)
         _refuse_existing(place, ours, force)
 
-    _save({place: (write, PRIVATE)}, refuse)
+    _save({place: (write, PRIVATE if private else PUBLIC)}, refuse)
 
 
 def _save(writers: dict[Path, tuple[Writer, tuple[int, int]]], refuse: Callable[[], None]) -> None:

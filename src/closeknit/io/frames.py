@@ -1,4 +1,7 @@
-"""Reading and building frames: pandas, polars and Arrow tables; new frames are built from the written cells alone."""
+"""Reading and building frames: pandas, polars, Arrow tables, and others through narwhals.
+
+New frames are built from the written cells alone, in the library of the input.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ from closeknit.io.names import Wanted, check_names, choose_columns
 from closeknit.io.parquet import table_from_columns
 
 
-def library_of(frame: Any) -> str:
-    """'pandas', 'polars' (also a LazyFrame) or 'pyarrow'; only imported libraries are considered.
+def library_of(frame: Any) -> str | None:
+    """'pandas', 'polars' (also a LazyFrame) or 'pyarrow', None for another library; only imported libraries are considered.
 
     >>> library_of(pa.table({"age": [30]}))
     'pyarrow'
@@ -25,27 +28,40 @@ def library_of(frame: Any) -> str:
         module = sys.modules.get(library)
         if module is not None and isinstance(frame, getattr(module, kind, ())):
             return library
-    right = "give a pandas, polars or Arrow table, or the path of a file"
-    raise BadInput(f"a {type(frame).__name__} is not a table", right=right)
+    return None
 
 
 def from_frame(frame: Any, columns: Wanted = None) -> Columns:
     """The table in a frame.
 
     Args:
-        frame: a pandas, polars or Arrow table; a pandas index is ignored, and a LazyFrame is collected.
+        frame: a pandas, polars or Arrow table, or what narwhals accepts (a DuckDB relation); a pandas index is ignored, and
+            a lazy frame is collected.
         columns: the columns to read, in this order; all if left out.
 
     >>> from_frame(pa.table({"age": [30, 30], "sex": ["f", None]}))["sex"].cells()
     ['f', None]
     """
     library = library_of(frame)
+    if library is None:
+        return _from_other(frame, columns)
     if library == "polars":
         return _from_polars(frame, columns)
     names = frame.column_names if library == "pyarrow" else list(frame.columns)
     check_names(names)
     wanted = choose_columns(names, columns)
     return columns_from_arrow(frame.select(wanted) if library == "pyarrow" else _arrow_from_pandas(frame, wanted))
+
+
+def _from_other(frame: Any, columns: Wanted) -> Columns:
+    from closeknit.io.other_frames import arrow_from_other, is_wrapper, wrap
+
+    wrapped = wrap(frame)
+    if is_wrapper(frame) and library_of(wrapped.to_native()) is not None:
+        return from_frame(wrapped.to_native(), columns)
+    names = wrapped.collect_schema().names()
+    check_names(names)
+    return columns_from_arrow(arrow_from_other(wrapped, choose_columns(names, columns)))
 
 
 def _arrow_from_pandas(frame: Any, wanted: list[str]) -> pa.Table:
@@ -84,7 +100,7 @@ def _from_polars(frame: Any, columns: Wanted) -> Columns:
 
 
 def to_frame(columns: Columns, like: Any, text: Collection[str] = ()) -> Any:
-    """A new frame in the library of `like`.
+    """A new frame in the library of `like`; one of narwhals if `like` is.
 
     A column keeps its type in `like` if its values still fit; category lists contain only the cells that occur.
 
@@ -106,5 +122,16 @@ def to_frame(columns: Columns, like: Any, text: Collection[str] = ()) -> Any:
         from closeknit.io.polars import polars_from_columns
 
         return polars_from_columns(columns, like, text)
+    if library is None:
+        return _to_other(columns, like, text)
     types: Mapping[str, pa.DataType] = {f.name: f.type for f in like.schema if f.name not in text}
     return table_from_columns(columns, types)
+
+
+def _to_other(columns: Columns, like: Any, text: Collection[str]) -> Any:
+    from closeknit.io.other_frames import is_wrapper, other_from_columns, wrap
+
+    wrapped = wrap(like)
+    native = wrapped.to_native()
+    new = other_from_columns(columns, wrapped, text) if library_of(native) is None else to_frame(columns, native, text)
+    return wrap(new) if is_wrapper(like) else new

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
+from closeknit.io.labels import Labels
 from closeknit.io.names import Wanted
 
 
@@ -22,6 +23,7 @@ class Source(ABC):
     name: ClassVar[str]  # in the tables of the documentation
     suffixes: ClassVar[tuple[str, ...]] = ()  # of files, in lower case
     schemes: ClassVar[tuple[str, ...]] = ()  # of addresses, such as "postgresql"
+    ordered: ClassVar[bool] = True  # whether rows come back in the order in which they were written
 
     @classmethod
     def serves(cls, place: str) -> bool:
@@ -37,6 +39,16 @@ class Source(ABC):
     def where(cls) -> str:
         """The name of the first field, which says where the table is."""
         return fields(cls)[0].name  # type: ignore[arg-type]
+
+    @classmethod
+    def locate(cls, place: str, base: Path | None) -> str:
+        """The path or address in a recipe; a path is relative to the recipe.
+
+        Args:
+            place: the path or address.
+            base: the folder of the recipe.
+        """
+        return place if "://" in place else str((base or Path()) / place)
 
     @property
     def place(self) -> str:
@@ -58,10 +70,34 @@ class Source(ABC):
         given = {field.name: getattr(self, field.name) for field in options if getattr(self, field.name) != field.default}
         return {self.where(): place, **given}
 
+    def read_labels(self) -> Labels | None:
+        """Labels of variables and values, for releases in formats that have them."""
+        return None
+
+    def measure_size(self) -> tuple[int, int] | None:
+        """Rows and bytes of the table as its head states them, to refuse what is too large unread; None if it does not."""
+        return None
+
+    def find_faults(self) -> list[str]:
+        """What is with a release in its place and not part of it, one sentence each."""
+        return []
+
     def read_certificate(self) -> str:
         """The certificate that was written with a release, as JSON."""
         right = "name it with --certificate, or what to check with --recipe (in Python: certificate=, or schema and models)"
         raise BadInput("there is no certificate with this table", file=self.place, right=right)
+
+    def check_target(self, replace: bool) -> None:
+        """Refuse a place that cannot be written in the end, before the work starts.
+
+        Args:
+            replace: whether an earlier release there is replaced.
+        """
+        return
+
+    def describe_written(self) -> list[str]:
+        """What was written where, one line each, and what to do next."""
+        return [f"{self.place}: public, may be shared"]
 
     def write(self, columns: Columns, certificate: str, private: Mapping[str, Any], replace: bool) -> None:
         """Write a release with its certificate, both or neither.

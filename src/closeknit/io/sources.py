@@ -8,9 +8,26 @@ from typing import Any
 
 from closeknit.core.errors import BadInput
 from closeknit.core.params import build
+from closeknit.io.database import Database
+from closeknit.io.delta import DeltaTable
+from closeknit.io.iceberg import IcebergTable
+from closeknit.io.object_stores import ObjectFile
+from closeknit.io.partitioned import PartitionedParquet
+from closeknit.io.r_files import RFile
 from closeknit.io.source import Source
+from closeknit.io.spreadsheets import Spreadsheet
+from closeknit.io.statistical import StatisticalFile
 
-REGISTRY: list[type[Source]] = []  # the first that serves a path or address reads it
+REGISTRY: list[type[Source]] = [  # the first that serves a path or address reads it
+    Database,
+    Spreadsheet,
+    StatisticalFile,
+    RFile,
+    DeltaTable,
+    IcebergTable,
+    PartitionedParquet,
+    ObjectFile,
+]
 
 
 def source_class(place: object) -> type[Source] | None:
@@ -48,6 +65,22 @@ def source_of(data: Any, options: Mapping[str, Any] | None = None) -> Any:
         what = f"this kind of file has no option '{next(iter(given))}'"
         raise BadInput(what, file=place_of(data), right="leave it out")
     return data
+
+
+def open_source(place: str | PathLike[str], **options: Any) -> Source:
+    """A table that needs more than a path: a sheet of a workbook, a version of a lake's table.
+
+    Args:
+        place: the path or address.
+        options: the keys of `data` in a recipe for this kind of table, such as `sheet`, `labels` or `version`.
+
+    >>> open_source("people.xlsx", sheet=2).sheet
+    2
+    """
+    found = source_of(place, options)
+    if not isinstance(found, Source):
+        raise BadInput("this kind of file needs no source", file=place, right="give its path as it is")
+    return found
 
 
 def place_of(data: Any) -> object:

@@ -23,20 +23,29 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from importlib import import_module
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from llvmlite.binding import parse_assembly
 from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
 from numba.core.target_extension import dispatcher_registry, jit_registry, target_registry
+from numba.np import linalg
 
 from closeknit.kernels.caching import KernelCache, cache_folder
 from closeknit.kernels.target import KernelTarget, TargetCompiler
+
+if "numba.np.arraymath" not in sys.modules:  # it loads scipy.linalg just to see that it is installed, which closeknit requires
+    _ensure_blas, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    import_module("numba.np.arraymath")
+    linalg.ensure_blas = _ensure_blas
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 CompileProgress = Callable[[int, int], None]
@@ -45,8 +54,35 @@ whole: Callable[[int], int] = cast(Any, np.int64)
 truth: Callable[[bool], bool] = cast(Any, np.bool_)
 
 
+WRAPPER = "_ZN7cpython"  # how numba's names of functions that Python calls begin
+
+
+class _KernelCode(JITCodeLibrary):
+    """A code library that Python calls. It is optimised as a whole, not also function by function.
+
+    The wrapper that unpacks the arguments runs once per call and is as long as the tuples that it unpacks: it is not optimised.
+    """
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+        for function in ll_module.functions:
+            if function.name.startswith(WRAPPER) and not function.is_declaration:
+                function.add_function_attribute("noinline")
+                function.add_function_attribute("optnone")
+
+    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
+        """Return the machine code and the names in it; numba would add code for other functions to inline, which parts have."""
+        self._ensure_finalized()
+        names = (each.name for each in self.get_defined_functions())
+        listed = parse_assembly("\n".join(f'define void @"{name}"() {{ ret void }}' for name in names))
+        return self.name, "object", (self._get_compiled_object(), listed.as_bitcode())
+
+
 class _PartCode(JITCodeLibrary):
     """A code library that is only linked into kernels."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self) -> None:
         pass
@@ -65,7 +101,10 @@ class _KernelCompiler(TargetCompiler):
 
     def define_pipelines(self) -> Any:
         """Define numba's passes without the C wrapper."""
-        self.state.flags.no_cfunc_wrapper = True
+        state = self.state
+        state.flags.no_cfunc_wrapper = True
+        state.library = _KernelCode(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
         return super().define_pipelines()
 
 

@@ -4,6 +4,8 @@
   function of its library remembers the types of its calls; a tenth of the calls are looked up.
 - Numba passes a tuple to a function field by field, and an array in it as seven or more fields: `Costs`, `Guard` and `Room`
   become some 300 arguments of every call. Here a named tuple is passed as one pointer, without a copy.
+- Two of numba's passes, for closures and for expressions of whole arrays, analyse every function several times. Here they are
+  skipped where a function has neither.
 
 The functions of numba's library that a kernel calls are compiled for this target too, see `compiling`.
 """
@@ -11,8 +13,10 @@ The functions of numba's library that a kernel calls are compiled for this targe
 from __future__ import annotations
 
 from functools import cache
+from types import CodeType
 from typing import Any
 
+import numpy as np
 from llvmlite.ir import Argument
 from llvmlite.ir.instructions import LoadInstr
 from numba.core import ir, types
@@ -25,8 +29,9 @@ from numba.core.datamodel.registry import register_default
 from numba.core.lowering import Lower
 from numba.core.target_extension import CPU
 from numba.core.targetconfig import ConfigStack
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import NativeLowering, NopythonRewrites
 from numba.core.typing import Context
+from numba.core.untyped_passes import InlineClosureLikes
 
 
 class KernelTarget(CPU):
@@ -130,9 +135,41 @@ class _Lower(Lower):
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
+class _InlineClosures(InlineClosureLikes):
+    _name = "closeknit_inline_closures"
+
+    def run_pass(self, state: Any) -> bool:
+        """Inline closures and comprehensions, if the function has any."""
+        return any(isinstance(each, CodeType) for each in state.func_id.code.co_consts) and super().run_pass(state)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _FuseArrays(NopythonRewrites):
+    _name = "closeknit_fuse_arrays"
+
+    def run_pass(self, state: Any) -> bool:
+        """Fuse expressions of whole arrays, if the function has any."""
+        assigned = (inst for block in state.func_ir.blocks.values() for inst in block.find_insts(ir.Assign))
+        return any(_is_array_expression(each, state.typemap) for each in assigned) and super().run_pass(state)
+
+
+def _is_array_expression(assigned: ir.Assign, typemap: Any) -> bool:
+    value = assigned.value
+    if not isinstance(value, ir.Expr) or not isinstance(typemap.get(assigned.target.name), types.Array):
+        return False
+    if value.op != "call":
+        return value.op in ("unary", "binop")
+    function = typemap.get(value.func.name)
+    return isinstance(function, types.Function) and isinstance(function.typing_key, np.ufunc)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
 class _Lowering(NativeLowering):
     _name = "closeknit_lowering"
     lowering_class = _Lower
+
+
+PASSES = {InlineClosureLikes: _InlineClosures, NopythonRewrites: _FuseArrays, NativeLowering: _Lowering}
 
 
 class TargetCompiler(Compiler):
@@ -145,8 +182,8 @@ class TargetCompiler(Compiler):
         self.state.targetctx.data_model_manager = _models
 
     def define_pipelines(self) -> Any:
-        """Define numba's passes, with the last one replaced by this target's code generation."""
+        """Define numba's passes, some replaced by those of this target."""
         (passes,) = super().define_pipelines()
-        passes.passes = [(_Lowering if each is NativeLowering else each, text) for each, text in passes.passes]
+        passes.passes = [(PASSES.get(each, each), text) for each, text in passes.passes]
         passes.finalize()
         return [passes]

@@ -4,6 +4,7 @@ from closeknit.core.method import Method
 from closeknit.methods.anatomy import Anatomy
 from closeknit.methods.burel import Burel
 from closeknit.methods.fcm_draw import FcmDraw
+from closeknit.methods.fixed_levels import FixedLevels
 from closeknit.methods.fragmentation import Fragmentation
 from closeknit.methods.incognito import Incognito
 from closeknit.methods.knit import Knit
@@ -12,6 +13,7 @@ from closeknit.methods.mondrian import Mondrian
 from closeknit.methods.pca_draw import PcaDraw
 from closeknit.methods.sabre import Sabre
 from closeknit.methods.slicing import Slicing
+from closeknit.methods.soft_stop import SoftStop
 from closeknit.methods.stack_and_deal import StackAndDeal
 
 REGISTRY: dict[str, type[Method]] = {
@@ -29,6 +31,8 @@ REGISTRY: dict[str, type[Method]] = {
         Fragmentation,
         Slicing,
         Anatomy,
+        SoftStop,
+        FixedLevels,
     )
 }
 
@@ -37,6 +41,7 @@ __all__ = [
     "Anatomy",
     "Burel",
     "FcmDraw",
+    "FixedLevels",
     "Fragmentation",
     "Incognito",
     "Knit",
@@ -45,5 +50,6 @@ __all__ = [
     "PcaDraw",
     "Sabre",
     "Slicing",
+    "SoftStop",
     "StackAndDeal",
 ]

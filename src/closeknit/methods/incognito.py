@@ -44,6 +44,7 @@ from closeknit.core.limits import MOST_VECTORS
 from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model, merging_holds
 from closeknit.core.params import whole
+from closeknit.core.subsets import list_subsets
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.core.tree import STAR
 from closeknit.forms import generalized
@@ -73,6 +74,7 @@ class Incognito(Method):
     keeps_persons = True  # rows of one person may have other cells, and each is written by its own
     scale = "count"
     blind = True
+    sees_all = True  # more general levels make larger groups over any columns, and fewer classes
 
     most: int = 100_000
 
@@ -134,6 +136,8 @@ class _Search:
         weights = np.array(self.table.schema.weights(), dtype=np.float64)
         self.weights = weights / weights.sum()
         # with rows suppressed only sizes prune: see "Different from the source"
+        self.whole = [m for m in self.models if m.budget or not m.by_class]
+        self.models = [m for m in self.models if m not in self.whole]
         sure = [m for m in self.models if merging_holds(m, self.table.splits_persons)]
         self.pruning = [m for m in sure if not self.room or m.bounds == "size"]
         persons = self.table.persons
@@ -235,11 +239,32 @@ class _Search:
                 if broken.any() and not self.room:
                     return None
             if not broken.any():
-                return kept
+                return kept if self._holds_whole(groups, left, kept) else None
             kept[np.flatnonzero(kept)[broken]] = False
             if groups.sizes[~kept].sum() > self.room or not kept.any():
                 return None
             left = select_classes(groups.classes, kept, self.table)
+
+    def _holds_whole(self, groups: Groups, left: Classes, kept: Flags) -> bool:
+        """Whether the published groups meet the guarantees about all of them, and those over some columns."""
+        names = list(self.table.schema.quasi)
+        for model in self.whole:
+            if model.over is None:
+                if not model.holds_together(left):
+                    return False
+                continue
+            for subset in list_subsets(model.over, names):
+                columns = tuple(sorted(map(names.index, subset)))
+                some = groups.roll_up(columns, tuple(groups.vector[column] for column in columns))
+                classes = some.classes if kept.all() else self._count_published(groups, some, kept)
+                if not model.holds(classes).all():
+                    return False
+        return True
+
+    def _count_published(self, groups: Groups, some: Groups, kept: Flags) -> Classes:
+        """Groups over some columns, of the published rows alone."""
+        published = kept[groups.group_of_row()]
+        return self.table.count_classes(Partition.of(np.where(published, some.group_of_row(), -1)))
 
     def _losses(self) -> NDArray[np.float64]:
         """Of every vector, if nothing is suppressed."""

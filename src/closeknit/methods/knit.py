@@ -25,7 +25,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,11 +44,12 @@ from closeknit.methods.burel import Burel
 from closeknit.methods.mondrian import Mondrian
 from closeknit.methods.sabre import Sabre
 from closeknit.methods.stack_and_deal import StackAndDeal
+from closeknit.search.budget_cuts import improve_within, spend_budgets
 from closeknit.search.careful_cuts import cut, recut
 from closeknit.search.exchange import exchange_rows
 from closeknit.search.guards import guard_of, tighten_guard
 from closeknit.search.knit_state import KnitState
-from closeknit.search.refine import root_holds
+from closeknit.search.refine import refine_partition, root_holds
 from closeknit.search.repair import repair_partition
 
 SLACKS = (0.85, 0.5, 1.0, 0.7)  # share of the room that the first cuts may use
@@ -63,6 +64,7 @@ POOLED = (2, 3, 4)  # classes that are cut again together, in turns
 HEAT = 0.6  # mean loss that a change may add when a cycle begins, in addition to what a row loses then
 TINY, OF_TINY = 150, 170  # rows up to which there are so many sweeps by default
 USUAL, VISITS = 42, 1_400_000  # sweeps by default, and rows visited in all of them
+MOST_CYCLES = 8  # in which a budget is spent again
 ENDLESS = 1 << 40  # sweeps: the clock decides
 
 
@@ -84,6 +86,7 @@ class Knit(Method):
 
     name = "knit"
     blind = True
+    spends = True
 
     proposals: int | None = None
     seconds: float | None = None
@@ -117,6 +120,26 @@ class Knit(Method):
         return OF_TINY if n <= TINY else min(max(VISITS // n, SWEEPS), USUAL)
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
+        """Knit the classes; where a guarantee is a budget of all of them, cut while it lasts."""
+        budgets = [model for model in models if model.budget]
+        if not budgets or not root_holds(table, models):
+            return self._run_classes(table, models, seed, progress)
+        others = [model for model in models if not model.budget]
+        small, whole = len(table) <= SHARD, Partition(np.zeros(len(table), dtype=np.int32), 1)
+        begun = Outcome(whole) if small else self._run_classes(table, models, seed, progress)
+        guarded = guard_of(table, others)
+        knit_state = KnitState.of(table, guarded.guard, guarded.unguarded)
+        progress("cutting", BEGUN)
+        starts = [begun.partition]
+        if small:  # next to everything as one class, classes that each stay within the budgets
+            starts.append(refine_partition(table, whole, models, knit_state.scales))
+        spent = [spend_budgets(table, start, others, budgets, knit_state.scales) for start in starts]
+        cycles = min(self.sweeps(len(table)) // SWEEPS, MOST_CYCLES) if small else 0
+        progress("exchanging", (BEGUN + ENDED) / 2)
+        best = improve_within(knit_state, min(spent, key=knit_state.loss), others, budgets, cycles, [seed])
+        return replace(begun, partition=repair_partition(table, best, models))
+
+    def _run_classes(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Knit the whole table, or each of its shards."""
         whole = Partition(np.zeros(len(table), dtype=np.int32), 1)
         if not root_holds(table, models):

@@ -2,7 +2,7 @@
 
 from closeknit.metrics.distances import ClassDistances, Spread, class_distances, distances_by_class
 from closeknit.metrics.lattice import GroupBy, LatticeDivergence, kl_divergence
-from closeknit.metrics.learning import Learning, Scores, learning_accuracy, split_train_test
+from closeknit.metrics.learning import Learning, Retraining, Scores, learning_accuracy, release_accuracy, split_train_test
 from closeknit.metrics.measures import Measures, measures
 from closeknit.metrics.privacy_levels import Level, PrivacyLevels, SecretLevels, measure_levels
 from closeknit.metrics.queries import Workload, WorkloadError, actual_counts, estimated_counts, queries, workload_error
@@ -16,10 +16,12 @@ from closeknit.metrics.sizes import (
     diversity,
     loss_by_column,
 )
+from closeknit.metrics.usefulness import Distribution, Usefulness, cramers_v, usefulness
 from closeknit.metrics.window_errors import WindowErrors, window_errors
 
 __all__ = [
     "ClassDistances",
+    "Distribution",
     "Diversity",
     "GroupBy",
     "LatticeDivergence",
@@ -27,11 +29,13 @@ __all__ = [
     "Level",
     "Measures",
     "PrivacyLevels",
+    "Retraining",
     "Scores",
     "SecretLevels",
     "SizeBar",
     "Sizes",
     "Spread",
+    "Usefulness",
     "WindowErrors",
     "Workload",
     "WorkloadError",
@@ -39,6 +43,7 @@ __all__ = [
     "class_distances",
     "class_sizes",
     "classification_metric",
+    "cramers_v",
     "discernibility",
     "distances_by_class",
     "diversity",
@@ -49,7 +54,9 @@ __all__ = [
     "measure_levels",
     "measures",
     "queries",
+    "release_accuracy",
     "split_train_test",
+    "usefulness",
     "window_errors",
     "workload_error",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -63,6 +64,7 @@ class Cells:
     lo: Reals  # the missing cell last
     hi: Reals
     marks: Words | None  # of exact cells: those below each distinct one
+    ends: tuple[list[float], list[float]]  # of exact cells, for bisection
 
     @classmethod
     def of(cls, codes: Int32, lo: Reals, hi: Reals, leaves: bool) -> Cells:
@@ -74,13 +76,14 @@ class Cells:
         exact = bool((hi - lo <= leaves)[order[:known]].all())
         ranked = rank[codes]
         room = (known + 1) * len(codes) // 8 <= WIDE
-        return cls(ranked, lo[order], hi[order], below(ranked, known) if exact and room else None)
+        marks = below(ranked, known) if exact and room else None
+        shown = order[: 0 if marks is None else known]
+        return cls(ranked, lo[order], hi[order], marks, (lo[shown].tolist(), hi[shown].tolist()))
 
     def between(self, a: float, b: float) -> tuple[int, int]:
         """Return the exact cells inside a range: the first one, and the first one after them."""
-        known = len(self.marks) - 1 if self.marks is not None else 0
-        first = int(np.searchsorted(self.lo[:known], a, "left"))
-        return first, max(first, int(np.searchsorted(self.hi[:known], b, "right")))
+        first = bisect_left(self.ends[0], a)
+        return first, max(first, bisect_right(self.ends[1], b))
 
     def narrow(self, left: Words, a: float, b: float) -> bool:
         """Keep the cells between a and b; False where cells are not exact."""

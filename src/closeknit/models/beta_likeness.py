@@ -27,6 +27,7 @@ from closeknit.core.exact import NEAR, Number, at_most, decimal, fraction, log
 from closeknit.core.model import Model, Parameter
 from closeknit.core.params import choice, number, whole
 from closeknit.core.share_limits import Growth, Limits
+from closeknit.core.subsets import Over, check_over
 from closeknit.kernels.counting.runs import find_violations, most_over
 from closeknit.models.value_sets import ValueSets, nodes_below, reach_of, single_values
 
@@ -45,6 +46,8 @@ class BetaLikeness(Model):
         below: For "semantic": nodes deeper than this are judged.
         eps: For "range": the widest range that is judged.
         relative: For "range": whether `eps` is a share of the least value of the range.
+        over: Quasi-identifiers in which rows with equal written cells count as one group: names, "pairs" or "triples"; default:
+            all of them.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS", "ulcer", "cough"], dtype=object))
@@ -66,8 +69,10 @@ class BetaLikeness(Model):
     below: int | None = None
     eps: Number | None = None
     relative: bool = False
+    over: Over = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "over", check_over(self.over))
         number("beta", self.beta, above=0)
         choice("kind", self.kind, KINDS)
         self._belongs("below", self.below, "semantic", "the depth under which nodes are judged (0 = all but the root)")
@@ -90,7 +95,8 @@ class BetaLikeness(Model):
         """The guarantee in one line."""
         sets = {"semantic": f", nodes below depth {self.below}", "range": f", ranges up to {self.eps}"}
         relative = " of their least value" if self.relative else ""
-        return f"{self.kind} beta-likeness of {self.column}, beta = {self.beta}{sets.get(self.kind, '')}{relative}"
+        limit = f"beta = {self.beta}{sets.get(self.kind, '')}{relative}"
+        return f"{self.kind} beta-likeness of {self.column}, {limit}{self.over_text}"
 
     def explain(self, class_word: str, persons: bool) -> str:
         """A sentence for laymen."""

@@ -19,6 +19,7 @@ from closeknit.core.exact import Number, decimal, fraction, log, near
 from closeknit.core.model import Model, Parameter
 from closeknit.core.params import number
 from closeknit.core.share_limits import Limits, round_safely
+from closeknit.core.subsets import Over, check_over
 from closeknit.models.per_class import every, largest
 
 NEVER = 40  # e to this power times any share is above 1: a cap that never binds, and no overflow
@@ -31,6 +32,8 @@ class DeltaDisclosure(Model):
     Args:
         column: The sensitive attribute.
         delta: The limit, above 0.
+        over: Quasi-identifiers in which rows with equal written cells count as one group: names, "pairs" or "triples"; default:
+            all of them.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS"], dtype=object))
@@ -47,8 +50,10 @@ class DeltaDisclosure(Model):
 
     column: str
     delta: Number
+    over: Over = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "over", check_over(self.over))
         number("delta", self.delta, above=0)
 
     @property
@@ -58,7 +63,7 @@ class DeltaDisclosure(Model):
 
     def describe(self, domain: Domain | None) -> str:
         """The guarantee in one line."""
-        return f"delta-disclosure of {self.column}, delta = {self.delta}"
+        return f"delta-disclosure of {self.column}, delta = {self.delta}{self.over_text}"
 
     def explain(self, class_word: str, persons: bool) -> str:
         """A sentence for laymen."""

@@ -16,6 +16,7 @@ from closeknit.core.classes import Classes
 from closeknit.core.domain import Domain
 from closeknit.core.model import Model, Parameter
 from closeknit.core.params import whole
+from closeknit.core.subsets import Over, check_over, render_over
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class KAnonymity(Model):
 
     Args:
         k: The least number of persons (rows, where no person column is declared).
+        over: Quasi-identifiers in which rows with equal written cells count as one group: names, "pairs" or "triples"; default:
+            all of them.
 
     >>> from closeknit.core.classes import Classes
     >>> KAnonymity(2).holds(Classes.of(np.array([0, 0, 1], dtype=np.int32), 2, {})).tolist()
@@ -40,25 +43,26 @@ class KAnonymity(Model):
     column = None
 
     k: int
+    over: Over = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", whole("k", self.k, least=1))
+        object.__setattr__(self, "over", check_over(self.over))
 
     @property
     def least_size(self) -> int:
-        """Every class has at least `k` rows."""
-        return self.k
+        """Every class has at least `k` rows; over some columns no class by itself has to."""
+        return self.k if self.over is None else 0
 
     def describe(self, domain: Domain | None) -> str:
         """The guarantee in one line."""
-        return f"k-anonymity, k = {self.k}"
+        return f"k-anonymity, k = {self.k}{self.over_text}"
 
     def explain(self, class_word: str, persons: bool) -> str:
         """A sentence for laymen."""
         who = "people" if persons else "rows"
-        known = (
-            f"An adversary who knows every quasi-identifier of a person still finds at least {self.k} {who} that look the same"
-        )
+        columns = render_over(self.over) or "every quasi-identifier"
+        known = f"An adversary who knows {columns} of a person still finds at least {self.k} {who} that look the same"
         return f"{known}, and does not learn which one is that person."
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:

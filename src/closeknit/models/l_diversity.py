@@ -32,6 +32,7 @@ from closeknit.core.exact import Number, at_most, below, fraction, log, near
 from closeknit.core.model import Model, Parameter
 from closeknit.core.params import choice, number, whole
 from closeknit.core.share_limits import Limits
+from closeknit.core.subsets import Over, check_over
 from closeknit.models.per_class import largest
 
 Int64 = NDArray[np.int64]
@@ -51,6 +52,8 @@ class LDiversity(Model):
         c: For "recursive": the limit on the most frequent value.
         missing_is_a_value: Whether a missing value counts as one of the values, and a class that has only missing values as a
             class of one value.
+        over: Quasi-identifiers in which rows with equal written cells count as one group: names, "pairs" or "triples"; default:
+            all of them.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS", "ulcer"], dtype=object))
@@ -74,8 +77,10 @@ class LDiversity(Model):
     kind: str = "distinct"
     c: Number | None = None
     missing_is_a_value: bool = False
+    over: Over = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "over", check_over(self.over))
         choice("kind", self.kind, KINDS)
         choice("missing_is_a_value", self.missing_is_a_value, (False, True))
         if self.kind in ("distinct", "recursive"):
@@ -119,7 +124,7 @@ class LDiversity(Model):
         """The guarantee in one line."""
         c = f", c = {self.c}" if self.kind == "recursive" else ""
         missing = ", missing is a value" if self.missing_is_a_value else ""
-        return f"{self.kind} l-diversity of {self.column}, l = {self.l}{c}{missing}"
+        return f"{self.kind} l-diversity of {self.column}, l = {self.l}{c}{missing}{self.over_text}"
 
     def explain(self, class_word: str, persons: bool) -> str:
         """A sentence for laymen."""

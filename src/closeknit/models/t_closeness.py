@@ -31,6 +31,7 @@ from closeknit.core.exact import Number, at_most, fraction
 from closeknit.core.model import Model, Parameter
 from closeknit.core.params import choice, number
 from closeknit.core.share_limits import Distance, Limits
+from closeknit.core.subsets import Over, check_over
 from closeknit.core.tree import Tree
 from closeknit.kernels.counting.emd import hierarchical_numerators, ordinal_numerators
 
@@ -47,6 +48,8 @@ class TCloseness(Model):
         column: The sensitive attribute, or several that count as one.
         t: The limit, between 0 and 1.
         distance: The ground distance: "ordered", "hierarchical" or "equal"; None follows the kind of the column.
+        over: Quasi-identifiers in which rows with equal written cells count as one group: names, "pairs" or "triples"; default:
+            all of them.
 
     >>> from closeknit.core.kinds import numeric
     >>> domain, codes = numeric().bind(np.array([30, 40, 50, 60]))
@@ -70,8 +73,10 @@ class TCloseness(Model):
     column: Secret
     t: Number
     distance: str | None = None
+    over: Over = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "over", check_over(self.over))
         object.__setattr__(self, "column", secret_of(self.column))  # a recipe has a list where a tuple is meant
         number("t", self.t, least=0, most=1)
         if self.distance is not None:
@@ -93,7 +98,7 @@ class TCloseness(Model):
             ground = f"{self.distance} distance" if self.distance else "distance by the kind of the column"
         else:
             ground = f"{self.distance or default_distance(domain)} distance"
-        return f"t-closeness of {render_secret(self.column)}, t = {self.t}, {ground}"
+        return f"t-closeness of {render_secret(self.column)}, t = {self.t}, {ground}{self.over_text}"
 
     def explain(self, class_word: str, persons: bool) -> str:
         """A sentence for laymen."""
@@ -115,7 +120,7 @@ class TCloseness(Model):
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
         """Earth mover's distance of each class to the reference; 0 for a class that shows no value."""
-        numerators, denominators, large = self._ratios(classes)
+        numerators, denominators, large = self.ratios(classes)
         levels: NDArray[np.float64] = numerators / denominators
         for i in large:
             levels[i] = float(self.exact_level(classes, int(i)))
@@ -123,7 +128,7 @@ class TCloseness(Model):
 
     def holds(self, classes: Classes) -> NDArray[np.bool_]:
         """Whether each distance is at most `t`, in whole numbers where a float is near."""
-        numerators, denominators, large = self._ratios(classes)
+        numerators, denominators, large = self.ratios(classes)
         limit = fraction("t", self.t)
         holds = at_most(numerators, denominators, limit)
         for i in large:
@@ -151,8 +156,12 @@ class TCloseness(Model):
         assert histogram.domain.tree is not None
         return _tree_distance(histogram.domain.tree, surplus, n * s)
 
-    def _ratios(self, classes: Classes) -> tuple[Int64, Int64, NDArray[np.intp]]:
-        """Numerator and denominator of each class, and the classes too large for 64 bits (given here as 0/1)."""
+    def ratios(self, classes: Classes) -> tuple[Int64, Int64, NDArray[np.intp]]:
+        """Numerator and denominator of each distance, and the classes too large for 64 bits (given here as 0/1).
+
+        Args:
+            classes: the classes to measure.
+        """
         histogram = classes.histograms[self.column]
         ground = self._ground(histogram)
         n, totals = int(histogram.reference.sum()), histogram.totals

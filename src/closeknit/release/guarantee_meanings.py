@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from closeknit.core.certificate import Guarantee
 from closeknit.core.params import build_from_form
+from closeknit.core.subsets import render_over
 from closeknit.models import REGISTRY
 
 
@@ -18,5 +19,7 @@ def meaning(guarantee: Guarantee, class_word: str = "class") -> str:
     if not REGISTRY.keys() & guarantee.model.keys():
         return guarantee.text
     model = build_from_form("model", guarantee.model, REGISTRY)
+    if model.over:
+        class_word = f"group of rows with equal cells in {render_over(model.over)}"
     sentence: str = model.explain(class_word, guarantee.status == "attested")
     return sentence

@@ -16,9 +16,11 @@ from closeknit.core.columns import Columns
 from closeknit.core.formulas import escape, escape_columns
 from closeknit.io.canonical import canonical_blocks, content_hash
 from closeknit.io.files import sha256_of, write_parquet
-from closeknit.io.folders import write_inside, write_whole
+from closeknit.io.folders import write_whole
 from closeknit.io.frames import to_frame
+from closeknit.io.labels import Labels
 from closeknit.io.parquet import table_from_columns
+from closeknit.io.written_files import write_release_file
 from closeknit.release.origin import Origin
 from closeknit.release.release import Release
 from closeknit.release.release_paths import RELEASE
@@ -38,6 +40,7 @@ class LocalRelease(Release):
         like: a frame of the library that `frame` uses; by default an Arrow table.
         format: the format of the file unless `save` says otherwise, "csv" or "parquet".
         types: Arrow types of untouched columns, for Parquet.
+        labels: labels of variables and values, for statistical files.
         parts: further files of the release, by name.
         advice: what a recipient has to know about the files, for `README.txt`.
         origin: the table behind the release; private.
@@ -53,12 +56,13 @@ class LocalRelease(Release):
         like: Any = None,
         format: str = "csv",
         types: Mapping[str, Any] | None = None,
+        labels: Labels | None = None,
         parts: Mapping[str, Columns] | None = None,
         advice: str | None = None,
         origin: Origin | None = None,
     ) -> None:
         super().__init__(certificate, recipe, format, partition, origin, advice)
-        self._columns, self._like, self._types, self._parts = columns, like, types, parts or {}
+        self._columns, self._like, self._types, self._labels, self._parts = columns, like, types, labels, parts or {}
 
     @cached_property
     def certificate(self) -> Certificate:  # type: ignore[override]
@@ -107,10 +111,8 @@ class LocalRelease(Release):
         listed = []
         for name, columns in {RELEASE: self._columns, **self._parts}.items():
             file, cells = folder / f"{name}.{format}", self._escape_cells(columns)
-            if format == "csv":
-                write_inside(file, canonical_blocks(cells))
-            else:
-                write_parquet(cells, file, self._types)
+            stated = self.certificate.to_json() if name == RELEASE else None
+            write_release_file(cells, file, self._types, self._labels, stated)
             listed.append(ReleaseFile(name=file.name, rows=columns.rows, sha256=sha256_of(file)))
         return tuple(listed)
 

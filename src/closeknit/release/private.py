@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,26 @@ from closeknit.core.errors import BadInput
 from closeknit.core.frontier import Frontier
 from closeknit.core.model import Model
 from closeknit.forms.release_reading import reading_of
+from closeknit.metrics.learning import release_accuracy
 from closeknit.metrics.queries import queries, workload_error
+from closeknit.metrics.usefulness import usefulness
 from closeknit.release.origin import Origin
 from closeknit.release.public import TextRelease
 from closeknit.release.samples import find_class
 from closeknit.report.record import AttestedLevel, PrivateReport, PublicReport, QueryError, Sample
+from closeknit.risks.class_counts import ClassCounts
+from closeknit.risks.record import RiskChange
+from closeknit.risks.risk import measure_risk
 
 QUERIES, LAMBDA, THETA = 1000, 3, 0.1
-PARTS = {"sample": "Rows before and after", "queries": "COUNT queries", "findings": "Attacks that need the original"}
+PARTS = {
+    "sample": "Rows before and after",
+    "queries": "COUNT queries",
+    "usefulness": "Distributions and associations",
+    "learning": "What a classifier learns",
+    "findings": "Attacks that need the original",
+    "risk": "The risk before and after",
+}
 NO_SAMPLE = "Rows before and after are left out: none of the smallest classes is found in the release by its sensitive values."
 NO_ORIGINAL = (
     "The original table is not available: samples, query errors and attacks that need it are left out. "
@@ -44,6 +57,7 @@ def private_report(
     recipe: Mapping[str, Any] | None,
     frontier: Frontier | None = None,
     attacks: Sequence[Finding] | None = None,
+    target: str | None = None,
 ) -> PrivateReport:
     """The content of the private page; without the original only how to repeat the release.
 
@@ -55,6 +69,7 @@ def private_report(
         recipe: how the release was computed.
         frontier: what other settings would cost.
         attacks: findings that used more than the release; by default those that the original alone gives.
+        target: the column that a classifier shall guess; without it none is trained.
     """
     missing = [NO_ORIGINAL] if origin is None else [MORE_ATTACKS] if attacks is None else []
     missing += [NO_FRONTIER] if frontier is None else []
@@ -73,7 +88,10 @@ def private_report(
     makers: dict[str, Callable[[], Any]] = {
         "sample": lambda: _sample(texts, origin, partition),
         "queries": lambda: _query_errors(texts, origin),
+        "usefulness": lambda: usefulness(texts, origin.columns, origin.schema),
+        "learning": lambda: None if target is None else release_accuracy(texts, origin.columns, origin.schema, target),
         "findings": lambda: given or tuple(with_original(texts, origin.columns, origin.schema)),
+        "risk": lambda: _measure_change(released, origin),
     }
     for name, make in makers.items():
         try:
@@ -102,7 +120,9 @@ def _levels(texts: TextRelease, origin: Origin) -> tuple[AttestedLevel, ...]:
     for model, guarantee in zip(origin.models, texts.certificate.guarantees, strict=False):
         stated: dict[str, Any] = {"text": guarantee.text, "requested": guarantee.requested}
         if guarantee.status == "attested" and "release" in model.needs:
-            found.append(AttestedLevel(**stated, measured=model.judge_release(reading_of(texts), None).level))
+            found.append(
+                AttestedLevel(**stated, measured=model.judge_release(replace(reading_of(texts), raw=origin.schema), None).level)
+            )
         elif guarantee.status == "attested" and "persons" in model.needs and classes is not None and len(classes):
             worse = (np.minimum if model.higher_is_safer else np.maximum).reduce
             levels = worse([model.levels(view) for view in classes.views(model.column)])
@@ -115,6 +135,16 @@ def _levels(texts: TextRelease, origin: Origin) -> tuple[AttestedLevel, ...]:
 
 def _worst(model: Model, levels: NDArray[np.float64]) -> int:
     return int(np.argmin(levels) if model.higher_is_safer else np.argmax(levels))
+
+
+def _measure_change(released: PublicReport, origin: Origin) -> RiskChange | None:
+    """The risk of the table and of the release, both in persons where these are known."""
+    if released.risk is None:
+        return None
+    before, after = measure_risk(ClassCounts.of_table(origin.columns, origin.schema)).record, released.risk
+    if origin.classes is not None:
+        after = measure_risk(ClassCounts.of_sizes(origin.classes().persons, released.suppressed, "persons")).record
+    return RiskChange(before=before, after=after)
 
 
 def _sample(texts: TextRelease, origin: Origin, partition: NDArray[np.int32] | None) -> Sample | None:

@@ -22,6 +22,7 @@ from closeknit.metrics.measures import measures
 from closeknit.release.guarantee_meanings import meaning
 from closeknit.release.spreads import secret_spreads
 from closeknit.report.record import ExplainedGuarantee, PublicReport, ShownColumn
+from closeknit.risks.risk import count_release, measure_risk
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +80,7 @@ def public_report(texts: TextRelease) -> PublicReport:
     '>= 5'
     """
     certificate, reading = texts.certificate, reading_of(texts)
+    counts, notes = count_release(reading, certificate)
     schema = Schema.from_forms(certificate.columns)
     word = "class" if {"generalized", "perturbed"} & set(certificate.form) else "bucket"
     return PublicReport(
@@ -97,6 +99,7 @@ def public_report(texts: TextRelease) -> PublicReport:
         measures=measures(texts),
         joint=certificate.joint,
         estimates=certificate.estimates,
+        risk=measure_risk(counts, notes=notes).record,
         notes=certificate.notes,
         content_sha256=certificate.content_sha256,
     )

@@ -20,6 +20,7 @@ from closeknit.core.errors import BadInput
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.params import choice
 from closeknit.io.canonical import canonical_blocks
+from closeknit.io.database import Database
 from closeknit.io.folders import save_folders, write_inside
 from closeknit.io.source import Source
 from closeknit.io.sources import place_of, source_of
@@ -135,12 +136,19 @@ class Release(Summarized, ABC):
         """Input rows that repeat another one exactly; None where the table is not available. It is private."""
         return None if self._origin is None else self._origin.duplicates
 
-    def report(self, private: bool = False, frontier: Frontier | None = None) -> str:
+    @property
+    def persons(self) -> NDArray[np.int64] | None:
+        """Persons of each class; None where rows have no persons or the table is not available. It is private."""
+        counted = None if self._origin is None else self._origin.classes
+        return None if counted is None else counted().persons
+
+    def report(self, private: bool = False, frontier: Frontier | None = None, target: str | None = None) -> str:
         """A page of HTML, from release and certificate alone or (private) compared with the original.
 
         Args:
             private: whether to compare with the original.
             frontier: what other settings would cost, for the private page.
+            target: a column that a classifier trained on the release shall guess, for the private page.
 
         >>> import closeknit as ck
         >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
@@ -149,7 +157,7 @@ class Release(Summarized, ABC):
         """
         from closeknit.report.page import private_page, public_page
 
-        return private_page(self.private_record(frontier)) if private else public_page(self.public_record())
+        return private_page(self.private_record(frontier, target=target)) if private else public_page(self.public_record())
 
     def public_record(self) -> PublicReport:
         """The content of the public page as data."""
@@ -157,18 +165,23 @@ class Release(Summarized, ABC):
 
         return public_report(to_text_release(self))
 
-    def private_record(self, frontier: Frontier | None = None, attacks: Sequence[Finding] | None = None) -> PrivateReport:
+    def private_record(
+        self, frontier: Frontier | None = None, attacks: Sequence[Finding] | None = None, target: str | None = None
+    ) -> PrivateReport:
         """The content of the private page as data; without the original it lists what is left out.
 
         Args:
             frontier: what other settings would cost.
             attacks: findings of `closeknit.attack`, which may use more than the original.
+            target: a column that a classifier trained on the release shall guess; it needs closeknit[learn].
         """
         from closeknit.release.private import private_report
         from closeknit.release.public import public_report, to_text_release
 
         texts = to_text_release(self)
-        return private_report(texts, public_report(texts), self._origin, self._partition, self._recipe, frontier, attacks)
+        return private_report(
+            texts, public_report(texts), self._origin, self._partition, self._recipe, frontier, attacks, target
+        )
 
     def save(
         self,
@@ -221,6 +234,28 @@ class Release(Summarized, ABC):
         if self._partition is not None:
             private[CLASSES] = _class_column(self._partition)
         place.write(self._escape_release(), self.certificate.to_json(), private, replace)
+
+    def to_sql(self, url: str, table: str, replace: bool = False, private_schema: str | None = None) -> None:
+        """Write release, certificate, recipe and classes to a database, all or nothing.
+
+        The certificate goes to `<table>_certificate`; recipe and classes to the private schema, which only you may use, or
+        for SQLite and DuckDB to a private folder next to the file.
+
+        Args:
+            url: the address, as `ck.sql` takes it.
+            table: the table, as `table` or `schema.table`.
+            replace: whether to replace an earlier release in this table; any other table is left as it is.
+            private_schema: the private schema (MariaDB: database; SQLite and DuckDB: folder); default: named after the
+                schema of the table, with `_private` appended.
+
+        >>> import closeknit as ck, tempfile
+        >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     release.to_sql(f"sqlite:///{folder}/clinic.db", table="release")
+        ...     ck.audit(ck.sql(f"sqlite:///{folder}/clinic.db", table="release")).ok
+        True
+        """
+        self.write_to(Database(url, table, private_schema=private_schema), replace)
 
     def _pages(self, frontier: Frontier | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """Files of the public and of the private report."""

@@ -16,13 +16,14 @@ from closeknit.core.errors import BadInput
 from closeknit.core.strict_json import read_limited
 from closeknit.io.source import Source
 from closeknit.io.sources import source_of
+from closeknit.io.written_files import FORMATS
 
-FORMATS = ("csv", "parquet")
 RELEASE, CERTIFICATE, README = "release", "certificate.json", "README.txt"
+SIGNATURE = "certificate.sig"  # a DSSE envelope, next to the certificate
 RECIPE, CLASSES, RECODING = "recipe.yaml", "classes.csv", "recoding.json"
 PAGE, REPORT = "report.html", "report.json"  # one of each in both folders
 OWN_FILES = re.compile(
-    r"(release|quasi|sensitive|slice_\d+)\.(csv|parquet)|certificate\.json|recipe\.yaml|classes\.csv|recoding\.json|"
+    rf"(release|quasi|sensitive|slice_\d+)\.({'|'.join(FORMATS)})|certificate\.(json|sig)|recipe\.yaml|classes\.csv|recoding\.json|"
     r"report\.(html|json)|README\.txt"
 )
 ALLOWED_FILES = re.compile(

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from closeknit.core.certificate import Certificate, ReleaseFile
 from closeknit.core.errors import BadInput
+from closeknit.core.params import choice
 from closeknit.release.release import Release
 from closeknit.release.release_paths import RELEASE
 
@@ -67,6 +68,7 @@ class SparkRelease(Release):
     def _write(self, path: str, format: str) -> None:
         from closeknit.spark.session import translate_errors
 
+        choice("format", format, ("csv", "parquet"))
         with translate_errors(path):
             frame = self._in_files(format == "csv")  # Spark would write numbers in another spelling than was certified
             writer = frame.write.mode("errorifexists")

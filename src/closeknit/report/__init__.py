@@ -1,5 +1,1 @@
-"""Reports: the record with their contents, their charts, and the HTML page."""
-
-from closeknit.report.record import PrivateReport, PublicReport
-
-__all__ = ["PrivateReport", "PublicReport"]
+"""Reports: the record with their contents (`record`), their charts (`charts`), and the HTML page (`page`)."""

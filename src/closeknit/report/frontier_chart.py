@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from closeknit.report.charts import render_svg, style
+from closeknit.report.charts import Spec, quantity, render_svg, style
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
@@ -30,7 +30,7 @@ def frontier_svg(points: Sequence[Mapping[str, Any]], *, level: str, higher_is_s
     """
     shown = [_clean_point(point) for point in points if point["level"] is not None and point["loss"] is not None]
     safer = f"{'larger' if higher_is_safer else 'smaller'} is safer"
-    return render_svg(json.dumps(_chart(shown, f"{level} measured ({safer})").to_dict()), title)
+    return render_svg(json.dumps(_chart(shown, f"{level} measured ({safer})")), title)
 
 
 def standalone(svg: str) -> bytes:
@@ -56,46 +56,58 @@ def _clean_point(point: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _chart(points: list[dict[str, Any]], level: str) -> Any:
-    import altair as alt
-
+def _chart(points: list[dict[str, Any]], level: str) -> Spec:
     if not points:
-        return alt.Chart(alt.InlineData(values=[{}])).mark_text(text="there is no release to show", font="sans-serif")
+        mark = {"type": "text", "text": "there is no release to show", "font": "sans-serif"}
+        return {"data": {"values": [{}]}, "mark": mark, "config": {"view": {"continuousWidth": 300, "continuousHeight": 300}}}
     methods = list(dict.fromkeys(point["method"] for point in points))
     numbered = [{**point, "order": i} for i, point in enumerate(points)]
     edge = sorted((point for point in numbered if point["front"]), key=lambda point: point["loss"])
-    x = alt.X(
-        "loss:Q", title="loss (General Loss Metric A)", axis=alt.Axis(tickCount=6), scale=alt.Scale(zero=False, padding=8)
-    )
-    y = alt.Y("level:Q", title=level, axis=alt.Axis(format="~g", tickCount=6), scale=_scale(points))
-    front = alt.Chart(alt.InlineData(values=edge)).encode(x=x, y=y)
-    base = alt.Chart(alt.InlineData(values=numbered)).encode(x=x, y=y, color=_encode_methods("color", methods))
-    marks = base.encode(shape=_encode_methods("shape", methods))
-    layers = alt.layer(
-        front.mark_line(interpolate="step-after", color="#bbb", strokeWidth=5, opacity=0.6),
-        base.mark_line(strokeWidth=1.5).encode(detail="method:N", order="order:Q"),
-        marks.transform_filter("datum.front").mark_point(filled=True, size=85, opacity=1),
-        marks.transform_filter("!datum.front").mark_point(fill="white", size=55, opacity=1, strokeWidth=1.5),
-    )
-    note = alt.TitleParams(NOTE, orient="bottom", anchor="start", fontSize=12, fontWeight="normal", color="#222", offset=12)
-    return style(layers.properties(width=WIDTH, height=HEIGHT, title=note), labelLimit=WIDTH, symbolSize=80)
+    loss_axis = {"axis": {"tickCount": 6}, "scale": {"zero": False, "padding": 8}}
+    level_axis = {"axis": {"format": "~g", "tickCount": 6}, "scale": _scale(points)}
+    front = {
+        "x": {**quantity("loss", "loss (General Loss Metric A)"), **loss_axis},
+        "y": {**quantity("level", level), **level_axis},
+    }
+    base = {**front, "color": _encode_methods(COLOURS, methods)}
+    lines = {**base, "detail": {"field": "method", "type": "nominal"}, "order": {"field": "order", "type": "quantitative"}}
+    marks = {**base, "shape": _encode_methods(SHAPES, methods)}
+    step = {"type": "line", "interpolate": "step-after", "color": "#bbb", "strokeWidth": 5, "opacity": 0.6}
+    filled = {"type": "point", "filled": True, "size": 85, "opacity": 1}
+    hollow = {"type": "point", "fill": "white", "size": 55, "opacity": 1, "strokeWidth": 1.5}
+    layers = [
+        {"data": {"values": edge}, "mark": step, "encoding": front},
+        {"mark": {"type": "line", "strokeWidth": 1.5}, "encoding": lines},
+        {"transform": [{"filter": "datum.front"}], "mark": filled, "encoding": marks},
+        {"transform": [{"filter": "!datum.front"}], "mark": hollow, "encoding": marks},
+    ]
+    return {
+        "data": {"values": numbered},
+        "layer": layers,
+        "width": WIDTH,
+        "height": HEIGHT,
+        "title": {
+            "text": NOTE,
+            "orient": "bottom",
+            "anchor": "start",
+            "fontSize": 12,
+            "fontWeight": "normal",
+            "color": "#222",
+            "offset": 12,
+        },
+        "config": style(labelLimit=WIDTH, symbolSize=80),
+    }
 
 
-def _scale(points: Sequence[Mapping[str, Any]]) -> Any:
+def _scale(points: Sequence[Mapping[str, Any]]) -> Spec:
     """Return a logarithmic scale if the levels need it, as those of beta and k do."""
-    import altair as alt
-
     levels = [point["level"] for point in points]
     wide = bool(levels) and min(levels) > 0 and max(levels) / min(levels) > WIDE
-    return alt.Scale(type="log", padding=8) if wide else alt.Scale(zero=False, nice=True)
+    return {"type": "log", "padding": 8} if wide else {"zero": False, "nice": True}
 
 
-def _encode_methods(channel: str, methods: Sequence[str]) -> Any:
+def _encode_methods(signs: Sequence[str], methods: Sequence[str]) -> Spec:
     """Return a colour or a shape for each method, the same in every chart of the same methods."""
-    import altair as alt
-
-    signs = COLOURS if channel == "color" else SHAPES
-    scale = alt.Scale(domain=list(methods), range=[signs[i % len(signs)] for i in range(len(methods))])
-    legend = alt.Legend(title=None, orient="top", columns=3)
-    kind = alt.Color if channel == "color" else alt.Shape
-    return kind("method:N", scale=scale, legend=legend)
+    scale = {"domain": list(methods), "range": [signs[i % len(signs)] for i in range(len(methods))]}
+    legend = {"title": None, "orient": "top", "columns": 3}
+    return {"field": "method", "type": "nominal", "scale": scale, "legend": legend}

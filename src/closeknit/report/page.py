@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from closeknit.report import charts
 from closeknit.report.frontier_chart import frontier_svg
 from closeknit.report.measure_lines import list_measures
 from closeknit.report.record import PrivateReport, PublicReport, SecretSpread
+from closeknit.report.utility_charts import distribution_svg, explain_loss, matrix_svg
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 MOST_CHARTS = 3  # of sensitive attributes; the others are shown as tables
 MOST_BARS = 12  # of attacks; the table has all
 LONGEST = 120  # characters of a cell
+BACKTICKS = re.compile(r"`([^`]+)`")
 SEE_TABLE = "The table next to it has the numbers."
 
 
@@ -47,6 +50,7 @@ def private_page(record: PrivateReport) -> str:
     True
     """
     drawn = {**_charts(record.released), "private_findings": findings_chart(record), "frontier": _frontier_chart(record)}
+    drawn |= _utility_charts(record)
     recipe = yaml.safe_dump(record.recipe, sort_keys=False, allow_unicode=True)
     template = _templates().get_template("private.html")
     return template.render(report=record.released, private=record, charts=drawn, recipe=recipe)
@@ -95,6 +99,19 @@ def _frontier_chart(record: PrivateReport) -> Any:
     return Markup(frontier_svg(found.records(), level=head.name, higher_is_safer=head.higher_is_safer, title=title))
 
 
+def _utility_charts(record: PrivateReport) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    found = record.usefulness
+    if found is None:
+        return {"distributions": [], "associations": []}
+    matrices = [("original", found.original), ("release", found.published)] if len(found.columns) > 1 else []
+    return {
+        "distributions": [Markup(distribution_svg(one)) for one in found.distributions],
+        "associations": [Markup(matrix_svg(found.columns, matrix, what)) for what, matrix in matrices],
+    }
+
+
 def _spread_chart(spread: SecretSpread, word: str) -> str:
     parts = [spread.overall, *(shown.counts for shown in spread.worst)]
     totals = [max(sum(part), 1) for part in parts]
@@ -123,9 +140,10 @@ def _templates() -> Environment:
         "count": lambda value: f"{value:,}",
         "share": share,
         "short": short,
+        "code": mark_code,
         "span": _span,
     }
-    environment.globals |= {"attack": _attack, "list_measures": list_measures}
+    environment.globals |= {"attack": _attack, "list_measures": list_measures, "explain_loss": explain_loss}
     return environment
 
 
@@ -154,6 +172,17 @@ def short(text: str) -> str:
     'aa…'
     """
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def mark_code(sentence: str) -> Any:
+    """Return a sentence as HTML: what stands between backticks, such as the name of a column, as code.
+
+    >>> str(mark_code("learns `stay` of <b>"))
+    'learns <code>stay</code> of &lt;b&gt;'
+    """
+    from markupsafe import Markup, escape
+
+    return Markup(BACKTICKS.sub(r"<code>\1</code>", str(escape(sentence))))
 
 
 def _span(least: int, most: int) -> str:

@@ -10,7 +10,10 @@ from typing import Any, ClassVar
 from closeknit.attacks.finding import Finding
 from closeknit.core.certificate import ClassSizes, Count, Document, Guarantee, Joint, LossRecord, Record, ValueEstimates
 from closeknit.core.frontier import Frontier
+from closeknit.metrics.learning import Retraining
 from closeknit.metrics.measures import Measures
+from closeknit.metrics.usefulness import Usefulness
+from closeknit.risks.record import RiskChange, RiskRecord
 
 
 class ExplainedGuarantee(Record):
@@ -73,6 +76,7 @@ class PublicReport(Document):
     measures: Measures
     joint: Joint | None = None
     estimates: dict[str, ValueEstimates]
+    risk: RiskRecord | None = None
     notes: tuple[str, ...] = ()
     content_sha256: str
 
@@ -138,7 +142,10 @@ class PrivateReport(Document):
     levels: tuple[AttestedLevel, ...] = ()
     sample: Sample | None = None
     queries: tuple[QueryError, ...] = ()
+    usefulness: Usefulness | None = None
+    learning: Retraining | None = None  # for the target that was chosen
     findings: tuple[Finding, ...] = ()
+    risk: RiskChange | None = None
     frontier: Frontier | None = None
     command: str = ""  # repeats the release
     recipe: dict[str, Any]  # all but the schema, which may be long, and the output

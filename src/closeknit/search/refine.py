@@ -67,10 +67,10 @@ def refine_partition(
     if np.bincount(partition.class_of[partition.class_of >= 0]).max(initial=0) < 2 * k:
         return partition  # nothing is large enough: a plan for k often leaves it so
     class_of, count = np.full(len(table), -1, dtype=np.int32), 0
-    open_ = _Open.of(table, partition, models)
+    open_ = OpenClasses.of(table, partition, models)
     while len(open_.rows):
         progress("cutting", 0.8 - 0.6 * len(open_.rows) / len(table))
-        at, offered = _offer_cuts(open_, geometry, k, way)
+        at, offered = offer_cuts(open_, geometry, k, way)
         chosen = _first_allowed(open_, at, offered, models)
         cut = chosen >= 0
         count = _close(open_, np.flatnonzero(~cut), class_of, count)
@@ -78,7 +78,26 @@ def refine_partition(
     return Partition(class_of, count)
 
 
-def _offer_cuts(open_: _Open, geometry: Scales, k: int, way: Cuts) -> tuple[Counts, Int32]:
+def offer_first_cuts(table: Table, partition: Partition, models: Sequence[Model], geometry: Scales) -> tuple[Counts, Int32]:
+    """The classes that have a cut which no model vetoes, and the side of each row: 2i or 2i + 1 in the i-th of them, else -1.
+
+    Args:
+        table: the rows.
+        partition: their classes.
+        models: the guarantees that both sides have to meet.
+        geometry: scales of the columns, for the loss: the cut with the least loss is the first.
+    """
+    open_, side_of = OpenClasses.of(table, partition, models), np.full(len(table), -1, dtype=np.int32)
+    at, offered = offer_cuts(open_, geometry, max(least_rows(models), 1), Cuts())
+    chosen = _first_allowed(open_, at, offered, models)
+    classes = np.flatnonzero(chosen >= 0)
+    if len(classes):
+        sides = open_.cut(classes, offered[chosen[classes]])
+        side_of[sides.rows] = np.repeat(np.arange(2 * len(classes)), sides.sizes)
+    return classes, side_of
+
+
+def offer_cuts(open_: OpenClasses, geometry: Scales, k: int, way: Cuts) -> tuple[Counts, Int32]:
     """Cuts of every class, as `offers` gives them."""
 
     def some(span: tuple[int, int]) -> tuple[Counts, Int32]:
@@ -89,7 +108,7 @@ def _offer_cuts(open_: _Open, geometry: Scales, k: int, way: Cuts) -> tuple[Coun
     return np.concatenate([[0], np.cumsum(many)]), np.concatenate([cuts for _, cuts in found])
 
 
-def _first_allowed(open_: _Open, at: Counts, cuts: Int32, models: Sequence[Model]) -> Counts:
+def _first_allowed(open_: OpenClasses, at: Counts, cuts: Int32, models: Sequence[Model]) -> Counts:
     """Which of the cuts each class takes, the first that no model vetoes; -1 where all are vetoed.
 
     More and more cuts of a class are judged at once: who is refused the first is often refused all.
@@ -112,7 +131,7 @@ def _first_allowed(open_: _Open, at: Counts, cuts: Int32, models: Sequence[Model
     return chosen
 
 
-def _close(open_: _Open, done: Counts, class_of: Int32, count: int) -> int:
+def _close(open_: OpenClasses, done: Counts, class_of: Int32, count: int) -> int:
     """Numbers the classes that are not cut further; how many there are then."""
     sizes = open_.sizes[done]
     class_of[open_.rows_of(done)] = count + np.repeat(np.arange(len(done)), sizes)
@@ -120,7 +139,7 @@ def _close(open_: _Open, done: Counts, class_of: Int32, count: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Open:
+class OpenClasses:
     """Classes that may still be cut, and copies of their rows' cells, class by class: what is closed is not looked at again."""
 
     rows: Counts  # of the table
@@ -132,7 +151,7 @@ class _Open:
     counted: Classes
 
     @classmethod
-    def of(cls, table: Table, partition: Partition, models: Sequence[Model]) -> _Open:
+    def of(cls, table: Table, partition: Partition, models: Sequence[Model]) -> OpenClasses:
         """Every class of a partition."""
         names = dict.fromkeys(model.column for model in models if model.column is not None)
         several = table.persons is not None and len(np.unique(table.persons)) < len(table)
@@ -175,7 +194,7 @@ class _Open:
         both = np.stack([sizes, self.sizes[classes] - sizes], axis=1).ravel()
         if self.persons is None:
             return Classes(both, both, histograms)
-        places, starts = self._split_rows(classes, cuts)
+        places, starts = self.split_rows(classes, cuts)
         side_of = np.repeat(np.arange(len(both), dtype=np.int32), np.diff(starts))
         secrets = {name: (self.secrets[name][places], histograms[name].domain) for name in self.by_person}
         # a person may be on both sides: no subtraction
@@ -197,16 +216,20 @@ class _Open:
         values, counts, lefts = (np.concatenate([part[i] for part in found]) for i in (1, 2, 3))
         return Histogram(np.concatenate([[0], np.cumsum(many)]), values, counts, whole.reference, whole.domain), lefts
 
-    def _split_rows(self, classes: Counts, cuts: Int32) -> tuple[Counts, Counts]:
+    def count_left(self, classes: Counts, cuts: Int32) -> Counts:
+        """Rows on the left side of class `classes[i]` cut by `cuts[i]`."""
+        return mark(self.quasi, self.starts, classes, cuts, np.zeros(len(self.rows), dtype=bool))
+
+    def split_rows(self, classes: Counts, cuts: Int32) -> tuple[Counts, Counts]:
         """Places of these classes' rows, side by side, and where the sides start."""
         left = np.zeros(len(self.rows), dtype=bool)
         mark(self.quasi, self.starts, classes, cuts, left)
         return divide_rows(self.starts, classes, left)
 
-    def cut(self, classes: Counts, cuts: Int32) -> _Open:
+    def cut(self, classes: Counts, cuts: Int32) -> OpenClasses:
         """Both sides of these classes, and no others."""
-        places, starts = self._split_rows(classes, cuts)
-        return _Open(  # `take` copies a row at once, indexing cell by cell
+        places, starts = self.split_rows(classes, cuts)
+        return OpenClasses(  # `take` copies a row at once, indexing cell by cell
             self.rows[places],
             starts,
             self.quasi.take(places, axis=0),

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
+from closeknit.core.exact import fraction
 from closeknit.core.geometry import points, scales
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
@@ -47,15 +48,57 @@ def _find_broken(classes: Classes, models: Sequence[Model]) -> Flags:
 
 def repair_partition(table: Table, partition: Partition, models: Sequence[Model]) -> Partition:
     """The partition with as many merges as the guarantees need."""
+    budgets = [model for model in models if model.budget]
+    models = [model for model in models if not model.budget]
     while partition.count > 1:
         classes = table.count_classes(partition)
         if not _find_broken(classes, models).any():
-            return partition
+            break
         partition = partition.merge_classes(_merges(table, partition, classes, models))
         if table.persons is None:
-            return partition
+            break
         # persons of two classes were added up where they may be the same: count them again
+    while partition.count > 1:
+        classes = table.count_classes(partition)
+        over = [model for model in budgets if not model.holds_together(classes)]
+        if not over:
+            return partition
+        partition = merge_cheapest(table, partition, _find_broken(classes, over), _count_merges(classes, over))
+        if _find_broken(table.count_classes(partition), models).any():  # a guarantee that merging may break
+            return repair_partition(table, partition, [*models, *budgets])
     return partition
+
+
+def _count_merges(classes: Classes, over: Sequence[Model]) -> int:
+    """Merges that the budgets need at least: one saves no more than the two classes spend."""
+    return max(int(np.ceil(_find_excess(model, classes) / max(2 * int(model.spend(classes).max()), 1))) for model in over)
+
+
+def _find_excess(model: Model, classes: Classes) -> float:
+    """What is spent above the limit."""
+    limit = fraction(model.limit_field, getattr(model, model.limit_field))
+    return float(int(model.spend(classes).sum()) - limit * int(classes.persons.sum()))
+
+
+def merge_cheapest(table: Table, partition: Partition, flagged: Flags, most: int | None = None) -> Partition:
+    """Flagged classes merged with the neighbour that costs least, cheapest pairs first, each class once.
+
+    Args:
+        table: the rows.
+        partition: their classes.
+        flagged: the classes to merge.
+        most: the largest number of merges; None: all flagged classes.
+    """
+    shapes = _Shapes.of(table, partition)
+    one, other, cost = _cheapest(shapes, np.flatnonzero(flagged), scales(table), JUDGED)
+    into, free = np.arange(partition.count), np.ones(partition.count, dtype=bool)
+    left = partition.count if most is None else most
+    order = np.lexsort((other, one, cost))
+    for a, b in zip(one[order].tolist(), other[order].tolist(), strict=True):
+        if free[a] and free[b] and left > 0:
+            into[a], left = b, left - 1
+            free[a] = free[b] = False
+    return partition.merge_classes(into)
 
 
 def _merges(table: Table, partition: Partition, classes: Classes, models: Sequence[Model]) -> Counts:

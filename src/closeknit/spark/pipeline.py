@@ -92,6 +92,9 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool
     if method.clocked:
         what = f"{method.name} with a time limit cannot run on Spark: a repeated task must have the same result"
         raise BadInput(what, right="give proposals instead of seconds, or neither")
+    if method.scale == "local":
+        what = f"{method.name} cannot run on Spark: its guarantee is about one run over all rows"
+        raise BadInput(what, right="anonymize without an engine, or choose another method, such as mondrian")
     if suppresses and (method.scale != "count" or form.suppressed != "removed"):
         what = (
             "on Spark rows can be suppressed by incognito only, which removes them: other methods need all rows to choose them"

@@ -108,7 +108,7 @@ def measure_release(
     measured = judge.measure(coded, next(iter(found.values())).rows, suppressed)
     coded.unpersist()
     every = {name: (domain, judge.references[name]) for name, domain in judge.domains.items()}
-    return Recomputation(measured.certify(schema, {}), every, lambda _, worst: _rows_of(frame, schema, worst))
+    return Recomputation(measured.certify(schema, {}), every, lambda _, worst, over: _rows_of(frame, schema, worst))
 
 
 def _encode_frame(frame: DataFrame, found: dict[str, ValueCounts], schema: Schema) -> PackedFrame:

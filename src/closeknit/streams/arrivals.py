@@ -202,7 +202,8 @@ class Coder:
             places[outside] = self.axes.unknown[j]
             return places, texts, outside
         if name in self._bounds:
-            positions, bad = _numbers(values[there], *self._bounds[name])
+            assert isinstance(kind, Numeric)
+            positions, bad = _numbers(kind.read_numbers(values[there]), *self._bounds[name])
             if self._is_coded(name):
                 positions[~bad] = self._codings[name].code(positions[~bad])
         elif name in self._leaves:
@@ -344,7 +345,7 @@ def _bind_values(
             bad[kept[refused.index]] = True
             continue
         leaves = np.zeros(len(values), dtype=np.int32)
-        if domain is not None and kind.name == "date":  # bound to the days that occur, not to all that may
+        if domain is not None and isinstance(kind, Date):  # bound to the days that occur, not to all that may
             assert domain.numbers is not None and found.numbers is not None
             codes = np.array(np.searchsorted(domain.numbers, found.numbers[codes]), dtype=np.int32)
         leaves[kept] = codes

@@ -21,7 +21,7 @@ from closeknit.core.classes import Classes
 from closeknit.core.combined_secrets import CodedSecret
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.look_alikes import FoldedModel
-from closeknit.core.model import Model, least_rows, list_models, merging_holds
+from closeknit.core.model import Model, least_rows, list_models, merging_holds, refuse_whole
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema, require_schema
 from closeknit.models import KAnonymity, LDiversity
@@ -243,6 +243,7 @@ def _list_models(schema: Schema, k: int | None, l: int | None, models: Sequence[
         if model.compares:
             right = "SabreWindow and BurelWindow have the windows as one"
             raise BadInput(f"{model.name} compares with a reference, and a stream without windows has none", right=right)
+        refuse_whole([model], "a stream publishes class by class")
         if "generalized" not in model.forms:
             raise BadInput(f"{model.name} has no meaning for generalized rows", right="request k_anonymity or l_diversity")
         if model.column is not None and model.column not in schema.sensitive:

@@ -144,11 +144,17 @@ def _judge_model(stream: Stream, number: int, model: Model) -> Judged:
     counters = stream.counters
     if model.compares or (stream.schema.person is not None and "persons" in model.needs):
         return attest_model(stream, model, counters.broken == 0 and _meets_size(stream))
-    level = counters.worst.get(number) if model.bounds != "size" else counters.fewest_persons
+    level = counters.worst.get(number) if model.bounds != "size" else _measure_smallest(model, counters.fewest_persons)
     measured = None if level is None or counters.batches == 0 or not np.isfinite(level) else abs(float(level))
     met = _meets_size(stream) if model.bounds == "size" else counters.broken == 0
     guarantee = Guarantee(**_state_model(stream, model), met=met, status="recomputable", measured=measured)
     return Judged(guarantee=guarantee, higher_is_safer=model.higher_is_safer, level=measured)
+
+
+def _measure_smallest(model: Model, persons: int) -> float:
+    """The level of the smallest class, for a guarantee about sizes alone."""
+    one = np.array([persons], dtype=np.int64)
+    return float(model.levels(Classes(one, one, {}))[0])
 
 
 def _meets_size(stream: Stream) -> bool:

@@ -10,8 +10,6 @@ values as possible; and if no part can be formed the cluster stays whole, where 
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from closeknit.kernels.geometry.declared_axes import Axes, box_costs, boxes_of
 from closeknit.kernels.streaming.splitting import split_persons, split_values
@@ -73,6 +71,9 @@ def representatives(person_of: Ints, count: int, value_of: Ints, kinds: int) -> 
     >>> representatives(np.array([0, 0, 1]), 2, np.array([0, 1, 0]), 2).tolist()
     [1, 2]
     """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
     rows = np.arange(len(person_of))
     if len(rows) == count:
         return rows

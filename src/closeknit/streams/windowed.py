@@ -38,7 +38,7 @@ from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.look_alikes import FoldedModel, with_folded
 from closeknit.core.method import Method, can_plan, ignore_progress
-from closeknit.core.model import Model, joints, least_rows, list_models
+from closeknit.core.model import Model, joints, least_rows, list_models, refuse_whole
 from closeknit.core.params import number, take, whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition
@@ -105,7 +105,8 @@ class Windowed(Stream):
         self.extra_models = _long_runs(requested, long_run)
         # the long run may have look-alike values that are not in the window
         folded = (LongRun(FoldedModel(long_run.model)) for long_run in self.extra_models)
-        self.judges: tuple[Model, ...] = (*requested, *self.extra_models, *folded)
+        alone = [model.stricter or model if model.budget else model for model in requested]  # later classes are not known yet
+        self.judges: tuple[Model, ...] = (*alone, *self.extra_models, *folded)
         self.scope = Scope(
             f", to its window of {self.omega:,} rows",
             f", in windows of {self.omega:,} rows that move on by {self.advance:,}, or fewer at the end; a window that is"
@@ -306,6 +307,9 @@ def _build_emissions(classes: Iterable[Ints], window: int, at: int) -> list[Emis
 
 def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
     """Refuse a request that has no meaning in a window before the first row arrives."""
+    if method.runs_once:
+        what = f"the guarantee of {method.name} is about one run on a table, and windows are many"
+        raise BadInput(what, right="choose another method, such as Mondrian()")
     if method.usual_form != "generalized":
         raise BadInput(f"{method.name} does not write generalized cells", right="choose another method, such as Mondrian()")
     if not models:
@@ -318,7 +322,8 @@ def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
         if isinstance(model.column, tuple) and not model.joins:
             right = "request it for each column separately, or t_closeness of them together"
             raise BadInput(f"{model.name} cannot cover {render_secret(model.column)}", right=right)
-        if "generalized" not in model.forms or "release" in model.needs:
+        refuse_whole([model], "a stream publishes class by class")
+        if "generalized" not in model.forms:
             raise BadInput(f"{model.name} has no meaning in a window", right="request a guarantee about classes")
     if not can_plan(method, models):
         right = "add one, or choose Windowed(Mondrian(), ...), which serves any guarantee"

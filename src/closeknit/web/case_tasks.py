@@ -16,6 +16,7 @@ from closeknit.core.errors import BadInput
 from closeknit.core.method import Progress
 from closeknit.io.csv import PLAIN, CsvFormat
 from closeknit.io.folders import write_whole
+from closeknit.release.release_paths import CERTIFICATE, RECIPE
 from closeknit.web.cases import Case
 from closeknit.web.desk.draft import Draft, confine_paths, draft_text, read_draft, recipe_of
 from closeknit.web.desk.result import pictures
@@ -98,9 +99,9 @@ def attack_release(case: Case, requested: TaskOptions, limits: Limits, progress:
     if not case.finished:
         raise BadInput("there is no release to attack yet", right="anonymize the table first")
     progress("attacking", 0.1)
-    saved = read_draft((case.private / "recipe.yaml").read_text(encoding="utf-8"))  # with the seed of the release
+    saved = read_draft((case.private / RECIPE).read_text(encoding="utf-8"))  # with the seed of the release
     recipe = recipe_of(confine_paths(saved, case.table.name), case.folder)
-    certificate = case.out / "certificate.json"
+    certificate = case.out / CERTIFICATE
     file = case.out / Path(json.loads(certificate.read_text(encoding="utf-8"))["files"][0]["name"]).name
     return json.loads(attack(file, recipe=recipe, certificate=certificate, runs=requested.get("runs")).to_json())
 
@@ -108,7 +109,7 @@ def attack_release(case: Case, requested: TaskOptions, limits: Limits, progress:
 def audit_release(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
     """Recompute every guarantee of an uploaded release: the table of such a case is the release."""
     progress("auditing", 0.1)
-    certificate = case.folder / "certificate.json"
+    certificate = case.folder / CERTIFICATE
     table_at(case.table, case.name, limits, PLAIN)
     return json.loads(audit(case.table, certificate=certificate).to_json())
 

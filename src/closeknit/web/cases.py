@@ -18,6 +18,7 @@ from typing import IO, Any
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.io.files import kind_of
 from closeknit.io.folders import write_whole
+from closeknit.release.release_paths import CERTIFICATE
 from closeknit.web.desk.tree_edits import PASSING
 from closeknit.web.settings import Settings
 
@@ -82,7 +83,7 @@ class Case:
     @property
     def finished(self) -> bool:
         """Whether there is a release."""
-        return (self.out / "certificate.json").is_file()
+        return (self.out / CERTIFICATE).is_file()
 
     def save(self) -> None:
         """Write its record."""
@@ -226,7 +227,7 @@ def suffix_of(name: str) -> str:
     ('.csv.gz', '.parquet')
     >>> suffix_of("people.zip")
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: people.zip: the suffix '.zip' is unknown; use .csv, ...
+    closeknit.core.errors.BadInput: people.zip: the suffix '.zip' is unknown; use one of .csv, ...
     """
     kind = kind_of(Path(name).name)
     packed = name.lower().endswith(".gz")

@@ -28,4 +28,8 @@ def refusal(scope: Any, status: int, sentence: str, headers: dict[str, str] | No
 @functools.cache
 def templates() -> Jinja2Templates:
     """Return the page templates; every inserted text is escaped."""
-    return Jinja2Templates(Path(__file__).with_name("templates"))
+    from closeknit.report.page import mark_code
+
+    found = Jinja2Templates(Path(__file__).with_name("templates"))
+    found.env.filters["code"] = mark_code
+    return found

@@ -11,6 +11,7 @@ from starlette.responses import FileResponse
 
 from closeknit.core.errors import BadInput
 from closeknit.io.folders import write_whole
+from closeknit.release.release_paths import CERTIFICATE, PAGE
 from closeknit.web.cases import Case, Gone, NotReady
 from closeknit.web.headers import DOCUMENT
 from closeknit.web.rest_records import AttackRequest, CompareRequest, Job, Problem, Work
@@ -63,7 +64,7 @@ def create_audit(
     """Audit anyone's release against its certificate; the result is at `/api/jobs/{id}/audit`."""
     text = read_small(certificate, cases.settings, "certificate")
     case = cases.new(owner, release.filename or "", release.file, "release")
-    write_whole(case.folder / "certificate.json", text, 0o600)
+    write_whole(case.folder / CERTIFICATE, text, 0o600)
     return _start_job(response, case, tasks, cases, "audit")
 
 
@@ -98,13 +99,13 @@ def delete_job(case: OwnCase, tasks: AllTasks) -> None:
 @router.get("/jobs/{id}/certificate", responses=NOT_YET)
 def show_certificate(case: OwnCase) -> dict[str, Any]:
     """Return the certificate of the release."""
-    return dict(json.loads(check_file(case, case.out / "certificate.json").read_text(encoding="utf-8")))
+    return dict(json.loads(check_file(case, case.out / CERTIFICATE).read_text(encoding="utf-8")))
 
 
 @router.get("/jobs/{id}/report", responses={200: {"content": {"text/html": {}}}, **NOT_YET}, response_class=FileResponse)
 def show_report(case: OwnCase) -> FileResponse:
     """Return the public report."""
-    return FileResponse(check_file(case, case.out / "report.html"), media_type="text/html", headers=DOCUMENT)
+    return FileResponse(check_file(case, case.out / PAGE), media_type="text/html", headers=DOCUMENT)
 
 
 @router.get(
@@ -112,7 +113,7 @@ def show_report(case: OwnCase) -> FileResponse:
 )
 def fetch_release(case: OwnCase) -> FileResponse:
     """Download the release."""
-    files = json.loads(check_file(case, case.out / "certificate.json").read_text(encoding="utf-8"))["files"]
+    files = json.loads(check_file(case, case.out / CERTIFICATE).read_text(encoding="utf-8"))["files"]
     return download(case.out / Path(files[0]["name"]).name)
 
 

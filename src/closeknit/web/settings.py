@@ -48,6 +48,7 @@ class Settings:
     connections: int = 500
     turns: int = 12  # requests of one owner that are answered at the same time; there are 40 threads for all
     uploads: int = 8  # large bodies of one owner at the same time
+    databases: tuple[str, ...] | None = ()  # addresses whose tables users may read; None: any, for the only user of `ui`
     spare: bool = True  # keep a process ready for the next case
     idle: int = 2  # processes that keep the table of a case after its task
     idle_for: float = 300.0  # seconds

@@ -12,16 +12,23 @@ from numpy.typing import NDArray
 from closeknit.api.suggestion.profile import Profile
 from closeknit.api.suggestion.vocabulary import CODES, COUNTS, ICD, POSTAL
 from closeknit.core.date_texts import ISO, Moment, detect_format, reader
+from closeknit.core.date_times import DateTime
 from closeknit.core.dates import LEVELS, Date
 from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT
+from closeknit.core.duration_texts import DURATION, coarsest_unit, read_duration
+from closeknit.core.durations import Duration
 from closeknit.core.exact import plain_number
 from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.itemsets import ItemSet
 from closeknit.core.kinds import BadValue, Flat, Kind, Numeric, Prefix
+from closeknit.core.points import Point
 from closeknit.core.steps import PARTS, has_decimals, propose_step
 
 FEW = 10  # up to this many different whole numbers look like codes
 MANY = 100  # more categories than this need a node for the rare ones
+SOME = 0.2  # share of the rows with several items, from which a column is one of sets
 TOO_MANY = 1000  # and more than this need a hierarchy written by hand
+FEW_DAYS = 62  # date-times within them are of little use without their time of day
 MOSTLY = 0.9  # share of the rows that decides; exceptions are reported
 
 _DAY = re.compile(r"(\d{4}([-./])\d\d?\2\d\d?|\d\d?([./-])\d\d?\3\d{4})([T ].*)?")
@@ -31,6 +38,8 @@ _OTHER_DATE = {
     re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])"): 'a date with format: "%Y%m%d"',
 }
 _ICD = re.compile(r"[A-TV-Z]\d[0-9AB](\.?[0-9A-Z]{1,4})?")
+_POINT = re.compile(r"[+-]?\d{1,2}\.\d+\s*[,;]\s*[+-]?\d{1,3}\.\d+|POINT\s*\(.*\)", re.IGNORECASE)
+_ITEM = re.compile(r"[\w.-]{1,12}")
 _MONEY = re.compile(r"[$€£+-]?\s?\d[\d.,' ]*\s?[%€$£]?")
 
 
@@ -52,7 +61,7 @@ def guess_kind(seen: Profile) -> KindGuess:
     """
     if not seen.distinct:
         return KindGuess(Flat(), "no values at all", False)
-    for look in (_guess_native, _codes, _dates, _numbers):
+    for look in (_guess_native, _codes, _dates, _durations, _points, _numbers, _sets):
         guess = look(seen)
         if guess is not None:
             return guess
@@ -112,19 +121,44 @@ def _days(texts: list[str], seen: Profile) -> KindGuess:
         format = detect_format(texts)
     except BadValue as bad:
         return KindGuess(Date(), f"dates, but {bad.what}; {bad.right}", False)
-    kind = Date() if format == ISO else Date(format=format)
+    written = None if format == ISO else format
     read = [moment for text in texts if (moment := reader(format)(text))]
-    fault = _fault(kind, seen)
     if not read:
+        fault = _fault(Date(format=written), seen)
         return KindGuess(Flat(), f"looks like dates ('{texts[0]}'){fault}", False)
-    low, high = (str(end.date()) for end in (min(read, key=_moment)[1], max(read, key=_moment)[1]))
+    first, last = min(read, key=_moment)[1].date(), max(read, key=_moment)[1].date()
+    coarsest = max(LEVELS.index(level) for level, _ in read)
+    if coarsest < LEVELS.index("day") and (last - first).days < FEW_DAYS:
+        timed = DateTime(levels=LEVELS[coarsest:], format=written)
+        fault = _fault(timed, seen)
+        return KindGuess(timed, f"date-times from {first} to {last}{fault}; date would cut off the time of day", not fault)
+    kind = Date(format=written)
+    fault = _fault(kind, seen)
     times = any(level != "day" for level, _ in read)
-    cut = "; times of day are cut off, levels: [hour, day, month] would keep the hour" if times else ""
-    return KindGuess(kind, f"dates from {low} to {high}{fault}{cut}", not fault)
+    cut = "; times of day are cut off, the kind datetime would keep them" if times else ""
+    return KindGuess(kind, f"dates from {first} to {last}{fault}{cut}", not fault)
 
 
 def _moment(found: Moment) -> datetime:
     return found[1]
+
+
+def _durations(seen: Profile) -> KindGuess | None:
+    """Recognize durations, in the coarsest unit in which all are whole."""
+    if seen.values.dtype.kind != "O" or _share(seen, DURATION) < MOSTLY:
+        return None
+    read = [seconds for text in seen.texts if (seconds := read_duration(text)) is not None]
+    kind = Duration(unit=coarsest_unit(read))
+    fault = _fault(kind, seen)
+    return KindGuess(kind, f"durations such as '{seen.texts[0]}', written as numbers of {kind.unit}s{fault}", not fault)
+
+
+def _points(seen: Profile) -> KindGuess | None:
+    """Recognize pairs of decimals that can be latitude and longitude."""
+    if seen.values.dtype.kind != "O" or _share(seen, _POINT) < MOSTLY:
+        return None
+    fault = _fault(Point(), seen)
+    return KindGuess(Point(), f"latitude and longitude, such as '{seen.texts[0]}'{fault}", not fault)
 
 
 def _numbers(seen: Profile) -> KindGuess | None:
@@ -143,6 +177,22 @@ def _numbers(seen: Profile) -> KindGuess | None:
     return KindGuess(Numeric(), reason, not fault)
 
 
+def _sets(seen: Profile) -> KindGuess | None:
+    """Recognize sets of codes: many combinations of few short items."""
+    if seen.values.dtype.kind != "O":
+        return None
+    for separator in ",;|":
+        if _share(seen, re.compile(rf"[^{separator}]+\{separator}.*")) < SOME:
+            continue
+        items = {item.strip() for text in seen.texts for item in text.split(separator)}
+        if len(items) < seen.distinct and all(_ITEM.fullmatch(item) for item in items):
+            codes = all(_ICD.fullmatch(item) for item in items)
+            kind = ItemSet(Prefix() if codes else Flat(), separator)
+            what = "codes like those of ICD-10" if codes else "items, which a hierarchy would generalize"
+            return KindGuess(kind, f"{seen.distinct:,} sets of {len(items):,} {what}", False)
+    return None
+
+
 def _categories(seen: Profile) -> KindGuess:
     reason = f"text, {seen.distinct:,} distinct value{'s' * (seen.distinct > 1)}"
     written = next((text for text in seen.texts if LOOKS_WRITTEN.fullmatch(text)), None)
@@ -156,7 +206,7 @@ def _categories(seen: Profile) -> KindGuess:
 
 def refine_kind(guess: KindGuess, seen: Profile) -> KindGuess:
     """Refine the kind of a quasi-identifier: a step for decimals and long tails, a node for rare categories."""
-    if isinstance(guess.kind, Numeric) and guess.sure:
+    if guess.kind == Numeric() and guess.sure:
         step = _step(seen)
         if step is None:
             return guess

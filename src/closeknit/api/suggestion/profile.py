@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ from closeknit.core.columns import Column
 from closeknit.core.domain import NUMBER_TEXT
 from closeknit.core.folding import first_alike
 from closeknit.core.kinds import texts_of
+from closeknit.metrics.safe_harbor import split_name
 
 # Missing-value codes of any column, and of columns of numbers or dates.
 SIGNS = frozenset(["", "?", "-", "--", ".", "na", "n/a", "#n/a", "n.a.", "nan", "null", "nil"])
@@ -64,8 +64,7 @@ class Profile:
     @cached_property
     def words(self) -> tuple[str, ...]:
         """The name in lower-case words: home, zip and code for `HomeZip_code`."""
-        spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", self.name)
-        return tuple(re.findall(r"[^\W_]+", spaced.lower()))
+        return split_name(self.name)
 
     def match_word(self, vocabulary: Collection[str]) -> str | None:
         """Return the first word of the name (or all words together) that is in the vocabulary."""

@@ -36,11 +36,8 @@ SNAP = "Ranges of whole numbers end at true values; uncomment the next line to e
 
 def recipe_text(suggestion: Suggestion, path: str, csv: Mapping[str, Any]) -> str:
     """Return YAML that `Recipe.read` accepts."""
-    blocks = [
-        HEAD.format(rows=suggestion.rows),
-        f"data: {_flow({('url' if '://' in path else 'path'): path, **csv} if csv else path)}\n",
-        "schema:",
-    ]
+    key = "url" if "://" in path or path.startswith(("${", "@")) else "path"
+    blocks = [HEAD.format(rows=suggestion.rows), f"data: {_flow({key: path, **csv} if csv else path)}\n", "schema:"]
     blocks += [textwrap.indent(block, "  ") for block in _roles(suggestion)]
     blocks += ["", "models:", *(f"  - {line}" for line in _models(suggestion))]
     if not suggestion.schema.sensitive:

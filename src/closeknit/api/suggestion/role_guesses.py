@@ -18,8 +18,14 @@ from closeknit.api.suggestion.vocabulary import (
     SECRET,
     SECRET_QUALIFIERS,
 )
+from closeknit.core.dates import Date
+from closeknit.core.durations import Duration
+from closeknit.core.points import Point
+from closeknit.metrics.safe_harbor import DIRECT, match_values
 
 ENOUGH = 20  # with fewer rows, unique values mean nothing
+SAMPLED = 1000  # distinct values that the detectors look at
+MOST_VALUES = 0.5  # share of them that decides
 NEARLY = 0.95  # distinct values per row of a column that is nearly unique
 
 
@@ -41,7 +47,7 @@ def guess_role(seen: Profile, kind: KindGuess) -> RoleGuess:
     >>> guess_role(seen, guess_kind(seen)).role
     'sensitive'
     """
-    return _identifier(seen) or _secret(seen) or _unique(seen, kind) or _quasi(seen)
+    return _identifier(seen) or _by_values(seen) or _secret(seen) or _unique(seen, kind) or _quasi(seen)
 
 
 def _identifier(seen: Profile) -> RoleGuess | None:
@@ -73,6 +79,15 @@ def _guess_key(seen: Profile, of_people: str | None, called: str) -> RoleGuess |
     return RoleGuess("quasi", f"{called}, but {seen.rows // max(seen.distinct, 1):,} rows share a value", False)
 
 
+def _by_values(seen: Profile) -> RoleGuess | None:
+    """Recognize e-mail addresses, telephone numbers, accounts and the like, whatever the column is called."""
+    texts = seen.texts[:: max(seen.distinct // SAMPLED, 1)]
+    for pattern, matching in match_values(texts, typed=seen.values.dtype.kind in "iufb"):
+        if pattern.category in DIRECT and len(matching) >= MOST_VALUES * len(texts):
+            return RoleGuess("identifier", f"values look like {pattern.what}", True)
+    return None
+
+
 def _secret(seen: Profile) -> RoleGuess | None:
     word = seen.match_word(SECRET)
     if word:
@@ -86,7 +101,7 @@ def _secret(seen: Profile) -> RoleGuess | None:
 
 def _unique(seen: Profile, kind: KindGuess) -> RoleGuess | None:
     """Recognize text or keys that differ in nearly every row."""
-    if seen.rows < ENOUGH or _per_row(seen) < NEARLY or kind.kind.name == "date":
+    if seen.rows < ENOUGH or _per_row(seen) < NEARLY or isinstance(kind.kind, Date | Duration | Point):
         return None
     if kind.kind.name == "flat":
         return RoleGuess("identifier", f"{seen.distinct:,} different texts in {seen.rows:,} rows", False)

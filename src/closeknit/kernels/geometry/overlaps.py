@@ -151,6 +151,43 @@ def overlapping_weight(tree: BoxTree, lo: Codes, hi: Codes) -> Reals:
 
 
 @kernel
+def weigh_boxes(tree: BoxTree, lo: Codes, hi: Codes, weight: Reals) -> Reals:
+    """Weight of all query boxes that overlap each box of the tree: for few boxes and many queries.
+
+    >>> tree = box_tree(np.array([[0], [2]], np.int32), np.array([[2], [5]], np.int32), np.ones(2))
+    >>> points = np.array([[1], [2], [9]], np.int32)
+    >>> weigh_boxes(tree, points, points, np.array([10.0, 1.0, 5.0])).tolist()
+    [11.0, 1.0]
+    """
+    found, held = np.zeros(len(tree.order)), np.zeros(2 * tree.leaves)
+    stack = np.empty(DEEP, np.int64)
+    for q in range(len(lo)):
+        if (lo[q] > hi[q]).any():
+            continue
+        stack[0], depth = 1, 1
+        while depth > 0:
+            depth -= 1
+            x = stack[depth]
+            relation = _relation(tree.ends, x, lo[q], hi[q])
+            if relation == 2:
+                held[x] += weight[q]  # for every box under the node
+            elif relation == 1 and x < tree.leaves:
+                stack[depth], stack[depth + 1] = 2 * x, 2 * x + 1
+                depth += 2
+            elif relation == 1:
+                begin = (x - tree.leaves) * BLOCK
+                for i in range(begin, min(begin + BLOCK, len(tree.order))):
+                    if _overlap(tree, i, lo[q], hi[q]):
+                        found[tree.order[i]] += weight[q]
+    for x in range(1, tree.leaves):
+        held[2 * x] += held[x]
+        held[2 * x + 1] += held[x]
+    for i in range(len(tree.order)):
+        found[tree.order[i]] += held[tree.leaves + i // BLOCK]
+    return found
+
+
+@kernel
 def overlapping(tree: BoxTree, lo: Codes, hi: Codes, counts: Ints) -> Ints:
     """Boxes of the tree that overlap each query box, ascending, concatenated over the queries; `counts[q]` for query q.
 

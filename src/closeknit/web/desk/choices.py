@@ -61,6 +61,7 @@ def methods(draft: Mapping[str, Any]) -> list[MethodOffer]:
         about = (inspect.getdoc(inspect.getmodule(made)) or "").split("\n\n")[0].partition(": ")[2].replace("\n", " ")
         fits = can_plan(made, recipe.models)
         why = f"it is not written as {name}" if fits else f"it needs a guarantee that bounds the {made.needs_bound}"
+        why = why if made.competes else "it writes every column at its declared level, and searches nothing"
         found.append(MethodOffer(method, about, made.usual_form, None if method in served else why))
     return sorted(found, key=lambda offer: offer.refused is not None)
 

@@ -17,11 +17,12 @@ import yaml
 from closeknit.api.recipe import Recipe, UniqueKeyLoader, parse_forms
 from closeknit.api.suggestion import Suggestion
 from closeknit.core.errors import BadInput
-from closeknit.core.schema import refuse_files
+from closeknit.core.schema import refuse_files, refuse_populations
 from closeknit.io.csv import CsvFormat
 
 Draft = dict[str, Any]
 IMPORT = "import it into the recipe"
+NO_PEOPLE = "run the recipe with closeknit anonymize, or request k_map with fraction"
 FORMAT_KEYS = tuple(field.name for field in fields(CsvFormat))
 DIGITS, SIXTIES = 600, 60  # characters of a number, and of one with colons in it
 SET_ASIDE, CONFIRMED = PAGE_KEYS = ("set_aside", "confirmed")  # keys of the page only, not of a recipe
@@ -96,6 +97,7 @@ def confine_paths(forms: Mapping[str, Any], path: str) -> Draft:
     csv = {key: data[key] for key in FORMAT_KEYS if key in data} if isinstance(data, Mapping) else {}
     draft["data"] = {"path": path, **csv} if csv else path
     refuse_files(draft.get("schema"), IMPORT)
+    refuse_populations(draft.get("models"), NO_PEOPLE)
     return draft
 
 
@@ -112,7 +114,7 @@ def recipe_of(draft: Mapping[str, Any], folder: Path | None = None) -> Recipe:
     """Return the draft as a recipe; `folder` contains its table.
 
     >>> recipe_of({"schema": {"quasi": {"age": "numeric"}}, "models": [{"k_anonymity": {"k": 5}}]}).models
-    [KAnonymity(k=5)]
+    [KAnonymity(k=5, over=None)]
     """
     return Recipe.of(without_page_keys(draft), folder)
 

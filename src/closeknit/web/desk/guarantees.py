@@ -19,33 +19,38 @@ from closeknit.core.errors import BadInput
 from closeknit.core.model import Model
 from closeknit.core.params import choice
 from closeknit.core.row_sorting import groups
-from closeknit.core.schema import Schema
+from closeknit.core.schema import Schema, refuse_populations
+from closeknit.core.subsets import SIZES
 from closeknit.core.table import Partition
 from closeknit.models import REGISTRY
 from closeknit.models.beta_likeness import KINDS as LIKENESS
 from closeknit.models.diverse_slicing import WORDS as WEIGHTS
+from closeknit.models.k_map import KINDS as MAPS
 from closeknit.models.l_diversity import KINDS as DIVERSITY
 from closeknit.models.t_closeness import DISTANCES
 from closeknit.release.guarantee_meanings import meaning
-from closeknit.web.desk.draft import CONFIRMED, Draft
+from closeknit.web.desk.draft import CONFIRMED, NO_PEOPLE, Draft
 from closeknit.web.desk.fields import Field, parse_fields
 from closeknit.web.desk.raw_examples import CurrentLevel, Example, unique_persons
 from closeknit.web.desk.roles import attributes_of
 
 SECRET = Field("column", "choice", "the sensitive attribute", needed=True)
+OVER = Field("over", "text", "columns an adversary knows, such as age, sex; or pairs, triples; empty: all quasi-identifiers")
 FIELDS: dict[str, tuple[Field, ...]] = {
-    "k_anonymity": (Field("k", "whole", "rows that look the same", needed=True, default=6, least=1),),
+    "k_anonymity": (Field("k", "whole", "rows that look the same", needed=True, default=6, least=1), OVER),
     "l_diversity": (
         SECRET,
         Field("l", "number", "different sensitive values in each class", needed=True, default=3, least=1),
         Field("kind", "choice", "what counts as a value", default="distinct", choices=DIVERSITY),
         Field("c", "number", "largest weight of the most frequent value", above=0, only=("kind", ("recursive",))),
         Field("missing_is_a_value", "yes", "a missing value counts as one of the values"),
+        OVER,
     ),
     "t_closeness": (
         SECRET,
         Field("t", "number", "largest distance of a class from the whole table", needed=True, default=0.2, least=0, most=1),
         Field("distance", "choice", "which values are near; default: by the kind of the column", choices=DISTANCES),
+        OVER,
     ),
     "beta_likeness": (
         SECRET,
@@ -54,10 +59,12 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         Field("below", "whole", "the depth under which nodes are judged", least=0, only=("kind", ("semantic",))),
         Field("eps", "number", "the widest range that is judged", least=0, only=("kind", ("range",))),
         Field("relative", "yes", "the range as a share of its least value", only=("kind", ("range",))),
+        OVER,
     ),
     "delta_disclosure": (
         SECRET,
         Field("delta", "number", "largest logarithm of the ratio of probabilities", needed=True, default=1.5, above=0),
+        OVER,
     ),
     "diverse_slicing": (
         SECRET,
@@ -67,6 +74,28 @@ FIELDS: dict[str, tuple[Field, ...]] = {
     "posterior_bound": (
         SECRET,
         Field("gamma", "number", "largest factor by which odds may change", needed=True, default=7, least=1),
+    ),
+    "transparency": (
+        Field("eps", "number", "largest change of the log-odds of a release", needed=True, default=1, least=0.01, most=10),
+    ),
+    "k_map": (
+        Field("k", "whole", "people of the population who look the same", needed=True, default=5, least=2),
+        Field(
+            "fraction", "number", "share of the population that is in the table", needed=True, default=0.1, least=0.001, most=1
+        ),
+        Field("alpha", "number", "largest probability that the estimate is wrong", default=0.05, least=0.001, most=0.5),
+        Field("kind", "choice", "how people are estimated from rows", default="truncated", choices=MAPS),
+    ),
+    "average_risk": (
+        Field("r", "number", "largest share of right matches, on average", needed=True, default=0.1, least=0.001, most=0.99),
+    ),
+    "population_uniqueness": (
+        Field("r", "number", "largest share of unique people", needed=True, default=0.01, least=0, most=0.99),
+        Field("N", "whole", "people in the population", needed=True, default=1_000_000, least=1),
+    ),
+    "records_at_risk": (
+        Field("t", "number", "risk above which a row is at risk", needed=True, default=0.2, least=0.001, most=0.99),
+        Field("share", "number", "largest share of rows at risk", needed=True, default=0.05, least=0, most=0.99),
     ),
 }
 
@@ -115,11 +144,22 @@ def assess_table(columns: Columns, schema: Schema) -> Assessment:
     class_of, count = groups([(table.quasi[:, j], size) for j, size in enumerate(sizes)], len(table))
     classes = table.count_classes(Partition(class_of, count))
     example = Example(table, class_of, classes)
-    offered = [_build_offer(name, column, example, table.one_class()) for name in REGISTRY for column in _columns(name, schema)]
+    offered = [
+        _build_offer(name, column, example, table.one_class()) for name in list_offered() for column in _columns(name, schema)
+    ]
     alone = unique_persons(table, class_of, classes)
     return Assessment(
         len(table), tuple(schema.quasi), count, int(classes.persons.min()), alone, table.persons is not None, tuple(offered)
     )
+
+
+def list_offered() -> list[str]:
+    """Return the guarantees that a page offers: it reads no file but the table, so a population cannot be chosen.
+
+    >>> "delta_presence" in list_offered(), "k_map" in list_offered()
+    (False, True)
+    """
+    return [name for name, model in REGISTRY.items() if not model.needs_file]
 
 
 def _columns(name: str, schema: Schema) -> Sequence[str | None]:
@@ -162,7 +202,10 @@ def guarantee_form(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, A
             params.pop(field.name, None)
     if params.get("relative") is False:
         del params["relative"]
+    if (over := params.get("over")) and over not in SIZES:
+        params["over"] = [name.strip() for name in str(over).split(",")]
     form = {name: params}
+    refuse_populations([form], NO_PEOPLE)
     models_from([form])
     return form
 
@@ -219,7 +262,7 @@ def build_default(name: str, column: str | None) -> Model:
     """Return a guarantee with the default parameters of the page.
 
     >>> build_default("t_closeness", "disease")
-    TCloseness(column='disease', t=0.2, distance=None)
+    TCloseness(column='disease', t=0.2, distance=None, over=None)
     """
     usual = REGISTRY[name].parameter
     given = {field.name: field.default for field in fields_of(name) if field.needed and field.default is not None}

@@ -44,9 +44,10 @@ class Example:
 
     def today(self, model: Model) -> CurrentLevel:
         """Return the level of the worst class."""
-        if "release" in model.needs and "histograms" not in model.needs:
+        together = model.level_together(self.classes)
+        if "release" in model.needs and "histograms" not in model.needs and together is None:
             return CurrentLevel(None, "no limit")  # it is about replaced values, and the raw table replaces none
-        _, level = self._worst(model)
+        level = self._worst(model)[1] if together is None else together
         return CurrentLevel(None, "no limit") if math.isinf(level) else CurrentLevel(level, f"{level:.4g}")
 
     def worst(self, model: Model) -> int:
@@ -62,6 +63,8 @@ class Example:
 
     def sentence(self, model: Model, today: CurrentLevel) -> str:
         """Describe how far the table is from a guarantee; of a user's own model only the level."""
+        if model.level_together(self.classes) is not None:
+            return f"Today it is {today.text}: {_size(self, model, today)[6:]}"
         if "release" in model.needs and "histograms" not in model.needs:
             return f"Today every row shows its true {model.column}."
         if model.bounds == "size":

@@ -14,9 +14,11 @@ from closeknit.core.certificate import Certificate
 from closeknit.core.combined_secrets import parts, render_secret
 from closeknit.core.errors import BadInput
 from closeknit.io.faults import explain_os_error
+from closeknit.metrics.usefulness import Usefulness
+from closeknit.release.release_paths import CERTIFICATE, RECIPE, REPORT
 from closeknit.report.record import ExplainedGuarantee, PrivateReport, PublicReport, Sample
+from closeknit.report.utility_charts import explain_loss, utility_pictures
 
-CERTIFICATE, REPORT, RECIPE = "certificate.json", "report.json", "recipe.yaml"
 SHOWN_RISKS = 12
 LABELS = 360  # pixels of the name of an attack
 HIGH = 0.9  # risks from here on are shown above the downloads
@@ -69,10 +71,13 @@ class Result:
     smallest: int
     largest: int
     loss: float
+    loss_means: str  # in a sentence
     loss_by_column: tuple[tuple[str, float], ...]
     notes: tuple[str, ...]
     sample: Sample | None
+    usefulness: Usefulness | None
     attacks: tuple[Attack, ...]  # worst first
+    risk: tuple[tuple[str, ...], ...]  # before and after, or after alone; the first line is the heading
     warnings: tuple[str, ...]  # to read before sharing
     missing: tuple[str, ...]  # what could not be shown, and why
     command: str
@@ -107,10 +112,13 @@ def result(out: Path, name: str = "table.csv") -> Result:
         smallest=sizes.smallest,
         largest=sizes.largest,
         loss=certificate.loss.a,
+        loss_means=explain_loss(certificate.loss),
         loss_by_column=tuple((column, a) for column, (a, _) in certificate.loss.columns.items()),
         notes=certificate.notes,
         sample=private.sample if private else None,
+        usefulness=private.usefulness if private else None,
         attacks=attacks,
+        risk=_risk(released, private),
         warnings=(*_warn_unprotected(certificate), *_warn_attacks(attacks)),
         missing=private.missing if private else (),
         command=command(name),
@@ -139,14 +147,14 @@ def command(name: str) -> str:
 
 
 def pictures(out: Path) -> dict[str, str]:
-    """Draw loss by column and risk by attack as SVG, like the report; this takes a second.
+    """Draw loss by column, risk by attack, distributions and associations as SVG, like the report; this takes a second.
 
     >>> import tempfile, closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     release.save(f"{folder}/out")
     ...     sorted(pictures(Path(folder, "out")))
-    ['loss', 'risk']
+    ['associations', 'distributions', 'loss', 'risk']
     """
     from closeknit.report import charts
 
@@ -156,7 +164,8 @@ def pictures(out: Path) -> dict[str, str]:
     title = "Bar chart: loss by column, from 0 to 1."
     drawn = {"loss": charts.bars(loss, value="loss", title=title, most=1)} if loss else {}
     title = "Bar chart: risk of each attack, from 0 (nothing learned) to 1 (fully disclosed)."
-    return {**drawn, **({"risk": charts.bars(risk, value="risk", title=title, most=1, labels=LABELS)} if risk else {})}
+    drawn |= {"risk": charts.bars(risk, value="risk", title=title, most=1, labels=LABELS)} if risk else {}
+    return {**drawn, **(utility_pictures(found.usefulness) if found.usefulness else {})}
 
 
 def _build_guarantee(explained: ExplainedGuarantee) -> GuaranteeResult:
@@ -174,6 +183,13 @@ def _build_guarantee(explained: ExplainedGuarantee) -> GuaranteeResult:
 def _attacks(released: PublicReport, private: PrivateReport | None) -> tuple[Attack, ...]:
     own = private.findings if private else ()
     return tuple(_attack(found, found in own) for found in worst_first([*released.findings, *own]))
+
+
+def _risk(released: PublicReport, private: PrivateReport | None) -> tuple[tuple[str, ...], ...]:
+    """Return the risk from each attacker as a table; one of an earlier version has none."""
+    if private is not None and private.risk is not None:
+        return tuple(map(tuple, private.risk.lines()))
+    return () if released.risk is None else tuple(map(tuple, released.risk.grid()))
 
 
 def _warn_unprotected(certificate: Certificate) -> list[str]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
+import os
 import re
+import struct
+import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -22,11 +27,14 @@ from closeknit.io.canonical import cell_texts
 from closeknit.io.csv import CsvFormat
 from closeknit.io.files import kind_of, read_with_format, write_csv
 from closeknit.io.parquet import parquet_size
+from closeknit.io.source import Source
+from closeknit.io.sources import source_of
 
 SHOWN_ROWS = 10
 FREQUENT = 5
 LONGEST = 60  # characters of a cell on a page
 BLOCK = 1 << 20
+COMPRESSED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 CODE = re.compile(r"0\d+")  # digits with a leading zero are a code, such as a postal code
 TYPES = {"b": "true or false", "M": "dates", "i": "whole numbers", "u": "whole numbers", "f": "numbers", "O": "text"}
 
@@ -74,7 +82,7 @@ def open_table(
 
     try:
         _refuse_unpacked(path, name, most.unpacked)
-        _refuse_parquet(path, name, most)
+        _refuse_declared(path, name, most)
         columns, found = read_with_format(path, csv, few)
     except BadInput as bad:
         raise rename_file(bad, path, name) from None
@@ -96,28 +104,64 @@ def rename_file(bad: BadInput, path: Path, name: str) -> BadInput:
 
 
 def _refuse_unpacked(path: Path, name: str, most: int | None) -> None:
-    """Refuse a gzip file that would decompress to more than `most` bytes, before it is read."""
+    """Refuse a compressed file that would decompress to more than `most` bytes, before it is read.
+
+    The sizes that a file declares are not trusted: its parts are decompressed and counted.
+    """
     if most is None or not path.is_file():
         return
-    with open(path, "rb") as file:
-        if file.read(2) != b"\x1f\x8b":
-            return
     unpacked = 0
     try:
-        with gzip.open(path, "rb") as file:
-            while block := file.read(BLOCK):
-                unpacked += len(block)
-                if unpacked > most:
-                    raise BadInput(f"it decompresses to more than {most:,} bytes", file=name, right="give a smaller table")
-    except (OSError, EOFError, zlib.error):
+        for block in _unpack(path):
+            unpacked += len(block)
+            if unpacked > most:
+                raise BadInput(f"it decompresses to more than {most:,} bytes", file=name, right="give a smaller table")
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
         return  # reading it reports what is wrong
 
 
-def _refuse_parquet(path: Path, name: str, most: Limits) -> None:
-    """Refuse a Parquet file by its metadata: a column of one value needs no space there, however many rows it has."""
-    if not path.is_file() or kind_of(path) != ".parquet":
+def _unpack(path: Path) -> Iterator[bytes]:
+    """Yield what a file decompresses to; nothing for a file that is not compressed as a whole."""
+    with open(path, "rb") as file:
+        magic = file.read(6)
+    opens = next((opens for start, opens in COMPRESSED.items() if magic.startswith(start)), None)
+    if opens is not None:
+        with opens(path, "rb") as file:
+            while block := file.read(BLOCK):
+                yield block
+    elif zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as pack, open(path, "rb") as file:
+            for entry in pack.infolist():
+                yield from _unpack_entry(pack, entry, file)
+
+
+def _unpack_entry(pack: zipfile.ZipFile, entry: zipfile.ZipInfo, file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a part of an archive as it is, however long it says that it is."""
+    with pack.open(entry):  # its head is in order
+        file.seek(entry.header_offset + 26)
+        name, extra = struct.unpack("<HH", file.read(4))
+        file.seek(name + extra, os.SEEK_CUR)
+    packed, opened = entry.compress_size, zlib.decompressobj(-15)
+    while packed > 0 and (block := file.read(min(packed, BLOCK))):
+        packed -= len(block)
+        if entry.compress_type != zipfile.ZIP_DEFLATED:
+            yield block
+            continue
+        while block:
+            yield opened.decompress(block, BLOCK)
+            block = opened.unconsumed_tail
+
+
+def _refuse_declared(path: Path, name: str, most: Limits) -> None:
+    """Refuse a file by its metadata: a column of one value needs no space in Parquet, however many rows it has."""
+    if not path.is_file():
         return
-    rows, unpacked = parquet_size(path)
+    source = source_of(path)
+    parquet = parquet_size(path) if kind_of(path) == ".parquet" else None
+    size = source.measure_size() if isinstance(source, Source) else parquet
+    if size is None:
+        return
+    rows, unpacked = size
     if most.rows is not None and rows > most.rows:
         raise BadInput(f"the table has {rows:,} rows", file=name, right=f"at most {most.rows:,} are taken")
     if most.unpacked is not None and unpacked > most.unpacked:

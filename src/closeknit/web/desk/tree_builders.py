@@ -18,12 +18,14 @@ from closeknit.core.columns import Column
 from closeknit.core.date_texts import possible_formats
 from closeknit.core.dates import DAY_LEVELS, LEVELS
 from closeknit.core.domain import NUMBER_TEXT
+from closeknit.core.duration_texts import UNITS
 from closeknit.core.errors import BadInput
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kind_forms import kind_form, kind_from
 from closeknit.core.kinds import BadValue, numbers_of, texts_of
 from closeknit.core.limits import MOST_INTERVALS
 from closeknit.core.params import choice, whole
+from closeknit.core.points import GRIDS
 from closeknit.web.desk.fields import Field, parse_fields
 
 LO, HI = "the smallest possible number", "the largest possible number"
@@ -68,6 +70,38 @@ BUILDERS: dict[str, tuple[str, tuple[Field, ...]]] = {
         (
             Field("levels", "list", "the levels, finest first", default=DAY_LEVELS, choices=LEVELS),
             Field("format", "text", "format, such as %d.%m.%Y; empty: detect it"),
+        ),
+    ),
+    "datetime": (
+        "times of day under days, months and years",
+        (
+            Field("levels", "list", "the levels, finest first", default=LEVELS, choices=LEVELS),
+            Field("format", "text", "format, such as %d.%m.%Y %H:%M; empty: detect it"),
+        ),
+    ),
+    "duration": (
+        "durations such as PT1H30M or 1:30:00, written as ranges of numbers",
+        (
+            Field("unit", "text", "what the numbers count", default="minute", choices=tuple(UNITS)),
+            Field("lo", "number", LO),
+            Field("hi", "number", HI),
+            Field("step", "number", "ranges of decimals end at multiples of it", above=0),
+        ),
+    ),
+    "point": (
+        "latitude and longitude, written as cells of a grid",
+        (
+            Field("precision", "whole", "characters of the finest cell with geohash, its resolution with h3", least=0),
+            Field("grid", "text", "the grid", default="geohash", choices=tuple(GRIDS)),
+        ),
+    ),
+    "itemset": (
+        "several items in a cell, each generalized by itself",
+        (
+            Field(
+                "items", "text", "prefix for codes that are masked from the right", default="flat", choices=("flat", "prefix")
+            ),
+            Field("separator", "text", "what separates the items", default=","),
         ),
     ),
     "rare": (
@@ -124,6 +158,10 @@ def list_builders(column: Column, name: str, missing: Sequence[str] = ()) -> dic
         "quantiles": numeric,
         "dates": dates,
         "prefix": _can_read("prefix", seen),
+        "datetime": dates and (_can_read("datetime", seen) or ":" in seen.texts[0]),
+        "duration": bool(seen.distinct) and not numeric and _can_read("duration", seen),
+        "itemset": any(sign in text for text in seen.texts for sign in ",;|"),
+        "point": bool(seen.distinct) and not numeric and _can_read("point", seen),
     }
     round_ends = _round_ends(seen) if numeric else {}
     found = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, Response
 
+from closeknit.release.release_paths import PAGE
 from closeknit.web.case_tasks import draft_of
 from closeknit.web.desk.result import result
 from closeknit.web.headers import DOCUMENT
@@ -15,7 +16,7 @@ from closeknit.web.rest import check_file, download
 from closeknit.web.routing import AllTasks, LimitedRoute, OwnCase
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
-PICTURES = ("loss", "risk")
+PICTURES = ("loss", "risk", "distributions", "associations")
 
 
 @router.get("/tables/{id}/release")
@@ -31,13 +32,13 @@ def release(request: Request, case: OwnCase, tasks: AllTasks) -> Response:
 @router.get("/tables/{id}/report")
 def report(case: OwnCase) -> Response:
     """Return the public report."""
-    return FileResponse(check_file(case, case.out / "report.html"), media_type="text/html", headers=DOCUMENT)
+    return FileResponse(check_file(case, case.out / PAGE), media_type="text/html", headers=DOCUMENT)
 
 
 @router.get("/tables/{id}/private-report")
 def private_report(case: OwnCase) -> Response:
     """Return the private report, which compares with the original."""
-    return FileResponse(check_file(case, case.private / "report.html"), media_type="text/html", headers=DOCUMENT)
+    return FileResponse(check_file(case, case.private / PAGE), media_type="text/html", headers=DOCUMENT)
 
 
 @router.get("/tables/{id}/pictures/{name}.svg")

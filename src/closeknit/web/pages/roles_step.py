@@ -10,10 +10,13 @@ from starlette.responses import Response
 
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
+from closeknit.risks.attackers import least_class_size
+from closeknit.risks.record import THRESHOLDS
 from closeknit.web.case_tasks import draft_of
 from closeknit.web.cases import Case
 from closeknit.web.desk.column_files import load_columns
 from closeknit.web.desk.protection import guarantees_of, set_aside
+from closeknit.web.desk.role_risk import measure_roles
 from closeknit.web.desk.roles import (
     BOTH,
     CHOICES,
@@ -63,6 +66,16 @@ def _page(request: Request, case: Case, tasks: Tasks, errors: dict[str, str] | N
         "errors": errors or {},
     }
     return page(request, case, tasks, "roles", UNFIT if errors else 200, **shown)
+
+
+@router.get("/tables/{id}/risk")
+def risk(request: Request, case: StartedCase, tasks: AllTasks) -> Response:
+    """Show the risk of the raw table with the roles of the draft; the page of roles shows it after every change."""
+    sizes = {threshold: least_class_size(threshold) for threshold in THRESHOLDS}
+    try:
+        return page(request, case, tasks, "risk", risk=measure_roles(columns_of(case), draft_of(case)), sizes=sizes)
+    except BadInput as bad:
+        return page(request, case, tasks, "risk", wrong=str(bad))
 
 
 @router.post("/tables/{id}/roles")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, UploadFile
+from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import RedirectResponse, Response
 
 from closeknit.core.errors import BadInput
-from closeknit.web.cases import Case, Cases
+from closeknit.io.database import Database
+from closeknit.io.files import write_parquet
+from closeknit.web.cases import Case, Cases, clean_name
 from closeknit.web.pages.page_common import STEP_OF, UNFIT, WORKS, address, redirect_to
 from closeknit.web.responses import templates
 from closeknit.web.routing import AllCases, AllTasks, LimitedRoute, OwnCase, Owner
@@ -34,10 +37,11 @@ def start(request: Request, owner: Owner, cases: AllCases, tasks: AllTasks) -> R
     return _page(request, owner, cases, tasks)
 
 
-def _page(request: Request, owner: str, cases: Cases, tasks: Tasks, error: str | None = None) -> Response:
+def _page(request: Request, owner: str, cases: Cases, tasks: Tasks, error: str | None = None, **database: str) -> Response:
     limit = cases.settings.body // (1024 * 1024)
-    shown = {"lines": [_line(case, tasks) for case in cases.list_owned(owner)], "error": error, "limit": limit}
-    return templates().TemplateResponse(request, "start.html", shown, UNFIT if error else 200)
+    shown: dict[str, Any] = {"lines": [_line(case, tasks) for case in cases.list_owned(owner)], "error": error, "limit": limit}
+    shown |= {"databases": cases.settings.databases, "refused": database.get("refused"), "given": database}
+    return templates().TemplateResponse(request, "start.html", shown, UNFIT if error or database else 200)
 
 
 @router.post("/tables")
@@ -53,6 +57,41 @@ def upload_table(request: Request, owner: Owner, cases: AllCases, tasks: AllTask
     if "hx-request" in request.headers:  # the browser loads the page itself, so that its address is correct
         return Response(status_code=200, headers={"hx-redirect": address(case)})
     return redirect_to(case)
+
+
+@router.post("/tables/database")
+def read_database(
+    request: Request,
+    owner: Owner,
+    cases: AllCases,
+    tasks: AllTasks,
+    url: Annotated[str, Form(max_length=2000)] = "",
+    table: Annotated[str, Form(max_length=500)] = "",
+    query: Annotated[str, Form(max_length=20_000)] = "",
+) -> Response:
+    """Copy a table of a database; on a server only from the addresses that its operator allows."""
+    allowed = cases.settings.databases
+    if allowed is not None and url not in allowed:  # anything else would let users reach the network of the server
+        return _page(request, owner, cases, tasks, "this database is not among those that the operator allows")
+    try:
+        if not Database.serves(url):
+            raise BadInput("this is not the address of a database", right="write one such as postgresql://user@host/name")
+        columns = Database(url, table or None, query or None).read(most=cases.settings.rows)
+        if len(columns) > cases.settings.columns:
+            raise BadInput(f"the table has {len(columns):,} columns", right=f"choose at most {cases.settings.columns:,}")
+        case = cases.new(owner, f"{clean_name(table) if table else 'query'}.parquet", None)
+    except BadInput as bad:
+        return _page(request, owner, cases, tasks, refused=str(bad), url=_without_password(url), table=table, query=query)
+    write_parquet(columns, case.table)
+    start_inspection(cases, tasks, case)
+    return redirect_to(case)
+
+
+def _without_password(url: str) -> str:
+    try:
+        return Database(url).url
+    except BadInput:  # it cannot be read, so it is not known where the password is
+        return ""
 
 
 @router.post("/tables/built-in")

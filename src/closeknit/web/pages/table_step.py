@@ -8,6 +8,7 @@ from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from closeknit.core.errors import BadInput
+from closeknit.release.release_paths import RECIPE
 from closeknit.web.case_tasks import draft_of
 from closeknit.web.desk.draft import confine_paths, draft_text, read_draft, recipe_of, without_page_keys
 from closeknit.web.desk.table_preview import csv_format
@@ -74,7 +75,7 @@ def recipe(request: Request, case: StartedCase, cases: AllCases, tasks: AllTasks
 @router.get("/tables/{id}/recipe.yaml")
 def recipe_file(case: StartedCase) -> Response:
     """Download the current recipe."""
-    headers = {"content-disposition": 'attachment; filename="recipe.yaml"'}
+    headers = {"content-disposition": f'attachment; filename="{RECIPE}"'}
     return PlainTextResponse(
         draft_text(without_page_keys({**draft_of(case), "data": rename_data(draft_of(case).get("data"), case.name)})),
         headers=headers,

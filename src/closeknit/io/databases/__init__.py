@@ -1,0 +1,1 @@
+"""Databases: one file per engine, and the pieces that all of them share."""

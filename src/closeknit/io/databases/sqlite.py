@@ -1,0 +1,78 @@
+"""SQLite, through Python's own module."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.io.databases.address import Link
+from closeknit.io.databases.batches_to_columns import ROWS, batch_of_rows
+from closeknit.io.databases.connection import Batches
+from closeknit.io.databases.table_name import TableName
+from closeknit.io.databases.transactional import Transactional
+
+PATIENCE = 60.0  # seconds to wait for another writer
+
+
+class Sqlite(Transactional):
+    """A file of SQLite."""
+
+    name = "SQLite"
+    extra = None
+    types: ClassVar = {"i": "INTEGER", "f": "REAL"}
+
+    def __init__(self, link: Link, place: str, writes: bool) -> None:
+        self.file, self.place = Path(link.path), place
+        refuse_no_file(self.file, place, writes)
+        mode = "rwc" if writes else "ro"
+        address = f"file:{quote(str(self.file))}?mode={mode}"
+        self.connection = sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def fetch(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql, values).fetchall()
+
+    def describe(self, rows: str) -> dict[str, str]:
+        names = [column[0] for column in self.connection.execute(f"SELECT * FROM {rows} WHERE 1 = 0").description]
+        return {name: self.quote(name) for name in names}
+
+    def batches(self, select: str) -> Batches:
+        cursor = self.connection.execute(select)
+        names = [column[0] for column in cursor.description]
+        while rows := cursor.fetchmany(ROWS):
+            yield batch_of_rows(rows, names, self.place)
+
+    def find(self, table: TableName) -> bool:
+        try:
+            return bool(self.fetch(f"PRAGMA {self.quote(table.schema or 'main')}.table_info({self.quote(table.table)})"))
+        except sqlite3.OperationalError:  # there is no such schema
+            return False
+
+    def list_tables(self) -> list[str]:
+        return [name for (name,) in self.fetch("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")]
+
+    def place_private(self, table: TableName, schema: str | None) -> TableName | None:
+        self.fetch("BEGIN IMMEDIATE")
+        return None
+
+    def insert(self, table: TableName, columns: Columns) -> None:
+        marks = ", ".join("?" * len(columns))
+        for rows in self.rows_of(columns, ROWS):
+            self.connection.executemany(f"INSERT INTO {self.render(table)} VALUES ({marks})", rows)
+
+    def commit(self) -> None:
+        self.fetch("COMMIT")
+
+
+def refuse_no_file(file: Path, place: str, writes: bool) -> None:
+    """Refuse a file that is not there: to open it would create it."""
+    if not file.exists() and not writes:
+        raise BadInput("there is no such file", file=place, right="check the path; three slashes precede a relative one")
+    if not file.parent.is_dir():
+        raise BadInput(f"the folder {file.parent} does not exist", file=place, right="create it first")

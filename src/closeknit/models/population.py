@@ -1,0 +1,161 @@
+"""The population from which a table is drawn: who reads it, how many people fit written cells, and what a certificate states.
+
+People are counted by cover, as in `core.covering`: a range fits everyone with a value in it. A population is a path, a frame or
+`Columns`. It is private: a certificate states the number of its people only, and a model that was read from a certificate has
+that number instead of the people, so its guarantee cannot be checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from os import PathLike, fspath, stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.columns import Columns
+from closeknit.core.covering import Covering, raw_schema
+from closeknit.core.errors import BadInput
+from closeknit.core.params import whole
+from closeknit.core.reading import Reading
+from closeknit.io.files import read
+
+WHY = "it counts people of a population that is not published"
+UNKNOWN = "the people of the population are not known, only their number"
+
+
+@dataclass(frozen=True)
+class People:
+    """A population without a file; it is written as the number of its people.
+
+    Args:
+        columns: the people.
+    """
+
+    columns: Columns = field(repr=False)
+
+    def __index__(self) -> int:
+        return self.columns.rows
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, People) and self.columns is other.columns
+
+    def __hash__(self) -> int:
+        return id(self.columns)
+
+
+def check_people(population: Any) -> str | int | People:
+    """A population as a model keeps it: a path, the people, or only their number.
+
+    >>> check_people("people.csv"), check_people(45_222)
+    ('people.csv', 45222)
+    """
+    if isinstance(population, str | PathLike):
+        return fspath(population)
+    if isinstance(population, People):
+        return population
+    if isinstance(population, int) and not isinstance(population, bool):
+        return whole("population", population, least=1)
+    return People(_refuse_empty(read(population)))
+
+
+def resolve_people(population: Any, base: Path) -> Any:
+    """A path relative to a folder; anything else as it is.
+
+    Args:
+        population: as `check_people` returns it.
+        base: the folder.
+
+    >>> resolve_people(7, Path("."))
+    7
+    """
+    return str(base.resolve() / population) if isinstance(population, str) and "://" not in population else population
+
+
+def count_all(population: Any) -> int:
+    """The number of people.
+
+    Args:
+        population: as `check_people` returns it.
+
+    >>> count_all(45_222)
+    45222
+    """
+    return population if isinstance(population, int) else _read_people(population).rows
+
+
+def is_known(population: Any) -> bool:
+    """Whether the people are known, not just their number.
+
+    >>> is_known(45_222)
+    False
+    """
+    return not isinstance(population, int)
+
+
+def cover_people(reading: Reading, population: Any) -> Covering:
+    """The people whom the written cells of each class fit.
+
+    Args:
+        reading: the written cells.
+        population: as `check_people` returns it; the people must be known.
+    """
+    if not is_known(population):
+        raise BadInput(UNKNOWN, right="name the file of the population")
+    people, names = _read_people(population), list(reading.named_by)
+    for name in names:
+        if name not in people:
+            raise BadInput("the population has no such column", column=name, right="give it every quasi-identifier")
+    return Covering.of(reading.columns, people, raw_schema(reading, reading.raw), names)
+
+
+def count_people(reading: Reading, covering: Covering) -> NDArray[np.int64]:
+    """The number of people whom the cells of each class fit.
+
+    Args:
+        reading: the written cells.
+        covering: the people whom they cover.
+    """
+    inside = np.zeros(len(reading.classes), dtype=np.int64)
+    inside[reading.class_of] = covering.people_in_boxes[covering.box_of]
+    return inside
+
+
+def refuse_uncovered(reading: Reading, inside: NDArray[np.int64]) -> None:
+    """Refuse a population in which fewer people fit a class than the class has: it is not the whole population.
+
+    Args:
+        reading: the written cells.
+        inside: people whom the cells of each class fit.
+    """
+    few = np.flatnonzero(inside < reading.classes.persons)
+    if len(few):
+        index = int(few[0])
+        cells = ", ".join(f"{name} {cell or 'missing'}" for name, cell in reading.cells_of(index).items())
+        what = f"the population does not cover the release: {int(inside[index]):,} of its people fit the class with {cells}"
+        right = f"the class has {int(reading.classes.persons[index]):,}; give everyone from whom the table is drawn"
+        raise BadInput(what, right=right)
+
+
+def _read_people(population: Any) -> Columns:
+    if isinstance(population, People):
+        return population.columns
+    try:
+        changed = stat(population).st_mtime_ns
+    except OSError:
+        changed = 0  # an address, or a mistake that reading explains
+    return _read_file(population, changed)
+
+
+@lru_cache(maxsize=2)
+def _read_file(path: str, changed: int) -> Columns:
+    return _refuse_empty(read(path))
+
+
+def _refuse_empty(people: Columns) -> Columns:
+    if people.rows == 0:
+        raise BadInput("there are no people in the population", right="give at least one row")
+    return people
