@@ -119,7 +119,7 @@ def test_unique_plain_values_and_separated_persons_are_refused():
 
 
 def test_recodings_are_saved_and_read_back(first, tmp_path):
-    first.save(tmp_path / "out")
+    first.save(tmp_path / "out", report=False)
     file = tmp_path / "out.private" / "recoding.json"
     assert Recoding.read(file) == first.recoding
     first.recoding.save(tmp_path / "own.json")
@@ -168,7 +168,7 @@ def test_what_has_no_labels_has_no_recoding(first):
 
 def test_the_command(first, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    first.save("out")
+    first.save("out", report=False)
     from pyarrow import csv
 
     csv.write_csv(people(900, 2), "later.csv")

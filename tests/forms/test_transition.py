@@ -45,7 +45,7 @@ def test_draws_follow_the_matrix():
 
 
 def test_a_release_states_law_bound_and_estimates(tmp_path):
-    data = table(600)
+    data = table(150)
     form = ck.perturbed(matrix={"ill": MATRIX})
     release = ck.anonymize(data, SCHEMA, [ck.KAnonymity(5), ck.PosteriorBound("ill", 7)], ck.Mondrian(), form=form, seed=SEED)
     assert release.certificate.guarantees[1].status == "attested" and release.certificate.ok

@@ -98,7 +98,7 @@ class _Bins:
             texts = axis.domain.texts
             ends = [(texts[int(a)], texts[int(b) - 1]) for a, b in pairwise(edges)]
             return cls(axis, edges, tuple(a if a == b else f"{a} … {b}" for a, b in ends))
-        numbers = np.array([float(text) for text in column.values.tolist()])
+        numbers = np.mean(axis.ranges(column), axis=0)[: len(column.values)]  # the middle of a coded number: 90+, [20, 25]
         lower, upper = np.percentile(np.repeat(numbers, column.counts), (2, 98)) if column.counts.sum() else (low, high)
         inner = np.linspace(lower, upper, BINS + 1)[1:-1] if upper > lower else np.empty(0)
         edges = np.unique(np.array([low, *(float(f"{edge:.3g}") for edge in inner if low < edge < high), high]))
