@@ -60,6 +60,16 @@ def test_pairs_allow_classes_that_are_small():
     assert len(worst.worst.cells) == 2 and worst.worst.rows == worst.measured >= 10
 
 
+def test_rows_may_be_suppressed_instead():
+    """Groups over the columns count published rows only: the single row breaks both guarantees."""
+    rows = Columns.of({"age": [30] * 6 + [40] * 6 + [90], "sex": ["f", "m"] * 6 + ["f"]})
+    schema = ck.Schema(quasi={"age": ck.flat(), "sex": ck.flat()})
+    models = [ck.KAnonymity(2), ck.KAnonymity(4, over=["age"])]
+    release = ck.anonymize(rows, schema, models, ck.Incognito(), suppress=0.1, seed=SEED)
+    assert release.certificate.suppressed == 1 and release.loss < 0.1
+    assert set(release.columns["age"].cells()) == {"30", "40"} and release.certificate.guarantees[1].measured == 6
+
+
 def test_merging_two_classes_can_break_a_group():
     """Why it is settled on written cells: classes that all meet it, and after a merge one does not."""
     schema = ck.Schema(quasi={"age": ck.numeric(), "sex": ck.flat()})

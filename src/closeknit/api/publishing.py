@@ -77,7 +77,8 @@ def _certify_written(
     table: Table, partition: Partition, models: Sequence[Model], form: Form, seed: int
 ) -> tuple[Columns, Certificate]:
     if (suppressed := partition.class_of < 0).any():
-        _refuse_small(table, partition, models)
+        shown = form.suppressed != "removed"
+        _refuse_small(table, partition, [model for model in models if model.by_class or shown])
         table, form = rebuild_domains(table, suppressed, form)
     written = form.write(table, partition, seed)
     if suppressed.any():

@@ -170,7 +170,7 @@ def fields_of(name: str) -> tuple[Field, ...]:
     """Return the fields of a guarantee; those of a user's own model are derived from its parameters.
 
     >>> [field.name for field in fields_of("t_closeness")]
-    ['column', 't', 'distance']
+    ['column', 't', 'distance', 'over']
     """
     choice("guarantee", name, tuple(REGISTRY))
     if name in FIELDS:
