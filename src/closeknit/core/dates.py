@@ -208,13 +208,12 @@ class Date(Kind):
 
     def notes(self, name: str) -> list[str]:
         """That dates were shifted, from which no guarantee follows; and the years of birth that are one value."""
-        moved, born = (
-            f"by up to {self.shift} days, all dates of a person alike; no guarantee",
-            f"have one value, {self.hidden_text}",
-        )
-        notes = [] if self.shift is None else [f"column '{name}': dates were shifted {moved}"]
-        old = f"people who may be {OLDEST} or older on {self.reference}"
-        return notes if self.reference is None else [*notes, f"column '{name}': {old} {born}"]
+        notes = []
+        if self.shift is not None:
+            notes.append(f"dates were shifted by up to {self.shift} days, all dates of a person alike; no guarantee")
+        if self.reference is not None:
+            notes.append(f"people who may be {OLDEST} or older on {self.reference} have one value, {self.hidden_text}")
+        return [f"column '{name}': {note}" for note in notes]
 
     def units_below(self, label: str) -> tuple[int, int] | None:
         """First and last unit of the finest level below a written label; None for `*` without declared bounds.
@@ -225,7 +224,7 @@ class Date(Kind):
         >>> [Date().unit_label(unit) for unit in Date().units_below("2024-02")]
         ['2024-02-01', '2024-02-29']
         """
-        found, bounds = read_label(label), self.bounds
+        found, bounds = self._read_cell(label), self.bounds
         if found is None:
             return bounds
         first, last = _finest_units(found[1], found[0], self.finest)
@@ -237,6 +236,8 @@ class Date(Kind):
         Args:
             unit: its number.
         """
+        if self.hidden_text is not None and unit <= int(self.hidden_text[2:]):
+            return self.hidden_text
         return _label(unit, self.finest)
 
     def losses(self, cells: Sequence[str]) -> Losses:
