@@ -180,3 +180,13 @@ def test_kinds_of_safe_harbor_refuse_mistakes(tmp_path: Path) -> None:
     forged = release.certificate.model_copy(update={"columns": columns}).to_json()
     with pytest.raises(ck.BadInput, match="its ZIP areas are a file of their own"):
         Certificate.from_json(forged)
+
+
+@pytest.mark.parametrize("cells", ["bounds", "sample"])
+def test_no_form_writes_a_year_of_birth_of_old_people(cells: str) -> None:
+    born = Columns.of({"birth": ["1930-01-01", "1931-05-05", "1936-01-01", "1939-01-01"], "x": ["a", "b", "a", "b"]})
+    schema = ck.Schema(quasi={"birth": ck.date(level="year", reference="2024-12-31")}, sensitive={"x": ck.flat()})
+    release = ck.anonymize(born, schema, [ck.KAnonymity(2)], "mondrian", form=ck.generalized(cells=cells))
+    written = {str(cell) for cell in release.columns["birth"].cells()}
+    assert "<=1934" in written and not written & {str(year) for year in range(1920, 1935)}
+    assert ck.audit(release.frame, certificate=release.certificate).ok

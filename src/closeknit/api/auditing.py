@@ -112,22 +112,20 @@ def audit(
         found += find_text_faults(claimed, source_of(data).read_certificate()) if stored else []
         findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed, shape.attested), *found]
     signatures, unsigned = check_signatures(certificate, content, key)
-    findings += unsigned
     canonical = claimed is not None and claimed.format == FORMAT  # earlier formats had other orders of rows and other notes
-    labels = shape.read_labels(columns, schema)
-    faults += find_note_faults(claimed, labels, shape, formulas) if claimed and canonical else []
+    if claimed and canonical:
+        faults += find_note_faults(claimed, shape.read_labels(columns, schema), shape, formulas)
     unchecked += [] if canonical else [f"the form is not canonical: {fault}" for fault in faults]
     if attested := [part for part in ("loss", "classes") if part in shape.attested]:
         unchecked.append(f"{' and '.join(attested)} cannot be recomputed: numbers replace the ranges of the classes")
-    stated = claimed.loss if claimed and attested else seen.certificate.loss
     return Audit(
         guarantees=tuple(_check_guarantees(seen, models, schema, persons, claimed)),
-        findings=tuple(findings + faults if canonical else findings),
+        findings=tuple(findings + unsigned + (faults if canonical else [])),
         rows=seen.certificate.rows,
         classes=seen.certificate.classes,
         joint=seen.certificate.joint,
         notes=tuple(_remarks(seen, schema, models) + formulas + unchecked),
-        loss=stated,
+        loss=claimed.loss if claimed and attested else seen.certificate.loss,
         signatures=tuple(signatures),
     )
 

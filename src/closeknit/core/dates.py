@@ -213,15 +213,13 @@ class Date(Kind):
         return level == self.finest or (level in _SECONDS and LEVELS.index(level) <= LEVELS.index(self.finest))
 
     def notes(self, name: str) -> list[str]:
-        """The years that are one value, and that dates were shifted: no guarantee follows from that."""
-        found = []
-        if self.reference is not None:
-            hidden = f"people who may be {OLDEST} or older on {self.reference} have one value, {self.hidden_text}"
-            found.append(f"column '{name}': {hidden}")
+        """That dates were shifted, from which no guarantee follows; and the years of birth that are one value."""
+        notes = []
         if self.shift is not None:
-            shifted = f"dates were shifted by up to {self.shift} days, all dates of a person alike; no guarantee"
-            found.append(f"column '{name}': {shifted}")
-        return found
+            notes.append(f"dates were shifted by up to {self.shift} days, all dates of a person alike; no guarantee")
+        if self.reference is not None:
+            notes.append(f"people who may be {OLDEST} or older on {self.reference} have one value, {self.hidden_text}")
+        return [f"column '{name}': {note}" for note in notes]
 
     def units_below(self, label: str) -> tuple[int, int] | None:
         """First and last unit of the finest level below a written label; None for `*` without declared bounds.
@@ -232,7 +230,7 @@ class Date(Kind):
         >>> [Date().unit_label(unit) for unit in Date().units_below("2024-02")]
         ['2024-02-01', '2024-02-29']
         """
-        found, bounds = read_label(label), self.bounds
+        found, bounds = self._read_cell(label), self.bounds
         if found is None:
             return bounds
         first, last = _finest_units(found[1], found[0], self.finest)
@@ -244,6 +242,8 @@ class Date(Kind):
         Args:
             unit: its number.
         """
+        if self.hidden_text is not None and unit <= int(self.hidden_text[2:]):
+            return self.hidden_text
         return _label(unit, self.finest)
 
     def losses(self, cells: Sequence[str]) -> Losses:
