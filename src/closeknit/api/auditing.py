@@ -100,9 +100,8 @@ def audit(
     suppressed, escapes = (claimed.suppressed, claimed.escape_formulas) if claimed else (0, escape_formulas)
     if wants_spark(data, engine, master):
         columns, seen, content, formulas = inspect_on_spark(data, schema, models, shape, suppressed, csv, master, escapes)
-        inspected = _Inspected(
-            columns, seen, content, formulas, _check_columns(columns, schema, shape), unchecked=[NOT_ON_SPARK]
-        )
+        findings = _check_columns(columns, schema, shape)
+        inspected = _Inspected(columns, seen, content, formulas, findings, [], [NOT_ON_SPARK], False, {})
     else:
         inspected = _inspect_here(data, schema, models, shape, suppressed, csv, escapes)
     columns, seen, content, formulas, findings, faults, unchecked, persons, parts = inspected
