@@ -265,16 +265,20 @@ def _judge_model(reading: Reading, model: Model, private: PrivateContext | None,
     stated = state_request(model, model.describe(histogram.domain if histogram else None))
     if (found_alone := find_stand_alone(model, seen.classes, k)) is not None:
         stated |= {"alone": found_alone.share, "vacuous": found_alone.vacuous}
-    level, place, worst = _find_worst(seen, model)
-    own = level or 0.0
+    place: tuple[int, ...] = ()
+    worst: dict[str, Any] = {}
+    own = 0.0
     if "release" in model.needs:
         originals = private.originals(str(model.column)) if private and private.originals else None
         verdict = model.judge_release(reading, originals)
-        exact = None if verdict.exact is None else str(verdict.exact)
-        level, worst = verdict.level, worst | {"measured": verdict.level, "exact": exact}
-        place = place if verdict.parts else ()
+        level = verdict.level
+        if verdict.parts or verdict.status == "recomputable":
+            found, at, worst = _find_worst(seen, model)
+            own, place = found or 0.0, at if verdict.parts else ()
+            worst |= {"measured": level, "exact": None if verdict.exact is None else str(verdict.exact)}
     else:
         verdict = Verdict(bool(model.holds(seen.classes).all()), None, "recomputable")
+        level, place, worst = _find_worst(seen, model)
     if verdict.status != "recomputable" or (private and private.counts_persons and "persons" in model.needs):
         status = "not checkable" if private is None else "attested" if verdict.status == "recomputable" else verdict.status
         guarantee = Guarantee(**stated, met=verdict.held, status=status, why=verdict.why)
