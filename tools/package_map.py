@@ -20,6 +20,7 @@ INK, PAPER, QUIET, ACCENT = "#1f2d3a", "#ffffff", "#6b7a88", "#00796b"
 CELL, NAME, LINE = 40, 92, 26
 
 CONTENTS = {
+    "accessors": "frame.closeknit",
     "cli": "command line",
     "web": "page and REST service",
     "checks": "conformance suite",

@@ -164,7 +164,9 @@ def test_the_reported_distance_is_that_of_the_oracle(name: str) -> None:
     for seed, missing in ((3, 0.0), (4, 0.3)):
         models = (ck.KAnonymity(3), ck.TCloseness("charge", 0.3), ck.BetaLikeness("disease", 4))
         table = fit_to_method(REGISTRY[name](), replace(three_secrets(seed, 60, missing), models=models))
-        assert table is not None
+        if table is None:
+            assert name == "soft_stop", "it refuses plain columns"
+            continue
         release = anonymized(table.columns, table.schema, table.models, REGISTRY[name]())
         secrets = rows_of(release.columns, SECRETS)
         seen = view(release.columns, table.schema, release.certificate.form).classes_of(SECRETS)

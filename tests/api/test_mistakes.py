@@ -35,7 +35,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "quasi as a list": (
         lambda: ck.Schema(quasi=["age", "zip"]),
         "schema, key 'quasi': it maps the name of each column to its kind; "
-        "write quasi={'age': 'flat', 'zip': 'flat'}, each with one of the kinds numeric, date",
+        "write quasi={'age': 'flat', 'zip': 'flat'}, each with one of the kinds numeric, duration, date",
     ),
     "sensitive as a name": (lambda: ck.Schema(sensitive="disease"), "write sensitive={'disease': 'flat'}, each with"),
     "a kind uncalled": (

@@ -198,7 +198,6 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "NUL": (pd.DataFrame({"x": ["a", None, "b\0c"]}), "column 'x', row 3: a cell holds a NUL character"),
     "NUL in Arrow": (pa.table({"x": pa.array(["a", "b\0c"]).dictionary_encode()}), "column 'x', row 2: a cell holds a NUL"),
     "NUL in a name": (pl.DataFrame({"x": [1], "y\0": [2]}), "the name of column 2 holds a NUL character"),
-    "duration": (pd.DataFrame({"x": pd.to_timedelta([1], unit="D")}), "column 'x': cells of type duration"),
     "twice": (pd.DataFrame([[1, 2]], columns=["x", "x"]), "column 'x': columns 1 and 2 have this name"),
     "unnamed": (pd.DataFrame([[1, 2]]), "column 1 is named 0, which is not text"),
     "no columns": (pd.DataFrame(), "the table has no columns"),

@@ -246,3 +246,36 @@ def test_a_class_is_cut_as_far_as_k_allows_where_no_value_is_at_stake() -> None:
     coins = ScriptedCoins(())
     ck.SoftStop().cut_table(table, [ck.KAnonymity(5)], coins, ignore_progress)
     assert coins.tested == []
+
+
+def test_runs_are_counted_by_the_cells_of_the_table(state: Path) -> None:
+    """Another order of columns or rows, shifted dates and an interrupted run do not make a table new."""
+    cells = {"age": list(range(20, 80)), "sex": ["f", "m"] * 30, "ill": ["flu", "gout", "cough"] * 20}
+    quasi = {"age": ck.numeric(0, 100), "sex": ck.flat()}
+    schema = ck.Schema(quasi=quasi, sensitive={"ill": ck.flat()})
+
+    def stop(what: str, share: float) -> None:
+        if what == "writing":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ck.anonymize(pa.table(cells), schema, [ck.KAnonymity(5)], ck.SoftStop(), progress=stop)
+    other = ck.Schema(quasi=dict(reversed(quasi.items())), sensitive={"ill": ck.flat()})
+    turned = pa.table({name: column[::-1] for name, column in cells.items()})
+    with pytest.warns(UserWarning, match="has run on this table before"):
+        assert len(ck.anonymize(turned, other, [ck.KAnonymity(5)], ck.SoftStop()).certificate.guarantees) == 1
+
+
+def test_only_the_method_itself_attests_it(tmp_path: Path) -> None:
+    models = [ck.KAnonymity(5), ck.TCloseness("ill", 0.4)]
+    release = ck.anonymize(PATIENTS, schema_of(ck.flat()), models, ck.SoftStop())
+    release.save(tmp_path / "out")
+    later = ck.apply(release.recoding, PATIENTS, suppress=1)
+    assert [guarantee.status for guarantee in later.certificate.guarantees] == ["recomputable", "recomputable"]
+    with pytest.warns(UserWarning, match="the seed was given"):  # the recipe repeats the release
+        assert ck.run(tmp_path / "out.private" / "recipe.yaml").columns == release.columns
+    with pytest.raises(BadInput, match="is a property of a method"):
+        ck.Windowed(ck.Mondrian(), schema_of(ck.flat()), [K, ck.Transparency(1)], omega=20, advance=5)
+    for form in (ck.generalized(snap=True), ck.generalized(cells="stars")):
+        with pytest.raises(BadInput, match="writes many classes alike"):
+            ck.anonymize(PATIENTS, schema_of(ck.flat()), models, ck.SoftStop(), form=form)

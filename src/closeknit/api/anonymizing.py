@@ -30,7 +30,7 @@ from closeknit.api.recipe import (
 )
 from closeknit.api.reporting import build_person_counter
 from closeknit.api.request_checks import check_models, check_request, read_table
-from closeknit.api.run_ledger import keep_attestable, record_run
+from closeknit.api.run_ledger import digest_columns, keep_attestable, record_run
 from closeknit.api.suggestion import Suggestion
 from closeknit.api.suggestion import suggest as guess
 from closeknit.core.certificate import Certificate
@@ -121,22 +121,24 @@ def anonymize(
     columns, found = read_table(data, csv, schema)
     described = _data_form(data, False, found.form(csv) if found else {})
     progress("encoding", 0.1)
+    identity = digest_columns(columns) if method.runs_once else b""  # before dates are shifted by the seed
     columns, coded = shift_dates(columns, schema, seed)
     table = replace(coded.encode(columns), allow_vacuous=allow_vacuous)
     if method.runs_once:
-        models = keep_attestable(models, named, table, given_seed)
+        models = keep_attestable(models, named, identity, given_seed)
+        table = replace(table, identity=identity)
     done = release_table(table, models, method, suppress=suppress, form=requested, seed=seed, progress=progress)
     parquet = described is not None and not isinstance(data, Source) and kind_of(data) == ".parquet"
-    record_run(method, table)
     partition = _by_input_row(done.table, done.partition)
     flags = {"escape_formulas": escape_formulas, "allow_vacuous": allow_vacuous}
+    named = [model for model in models if not model.of_method]  # a method adds its own again
     return LocalRelease(
         done.columns,
         done.certificate.with_escapes() if escape_formulas else done.certificate,
         partition=partition,
         parts=done.form.parts(done.columns, Schema.from_forms(done.certificate.columns)),
         advice=done.form.advice,
-        recipe=recipe_forms(schema, list(models), done.method, done.form, suppress, seed, described, done.notes, **flags),
+        recipe=recipe_forms(schema, named, done.method, done.form, suppress, seed, described, done.notes, **flags),
         like=None if described or isinstance(data, Columns) else data,
         format="parquet" if parquet else "csv",
         types=parquet_types(part_files(data)[0]) if parquet else None,
@@ -199,6 +201,7 @@ def release_table(
     table = table.join_secrets(joints(models))
     table = replace(table, suppressible=math.floor(number("suppress", suppress, least=0, most=1) * len(table)))
     check_request(table, with_folded(models, table), method)
+    record_run(table.identity, models)  # from here on coins are drawn
     found = [
         _release_once(table, models, visible, method, form, usual, seed, progress) for visible in _list_visible(models, method)
     ]
@@ -246,6 +249,11 @@ def check_guarantees(schema: Schema, models: Sequence[Model], method: Method, fo
         if model.of_method and model not in own:
             what = f"'{model.describe(None)}' is a property of a method, and {method.name} does not have it"
             raise BadInput(what, right="choose soft_stop, or leave it out")
+    if any(model.of_method for model in own) and form is not None and form.merges_classes:
+        what = f"{form} writes many classes alike, and {method.name} covers exchanges inside its own classes only"
+        raise BadInput(
+            what, right="leave snap, levels and cells out of the form; coarsen=True applies a step before the method"
+        )
     models = list_guarantees(method, schema, models)
     check_models(schema, models, form or build_from_form("form", method.usual_form, FORMS))
     return models

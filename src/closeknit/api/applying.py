@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from closeknit.api.publishing import publish_table
 from closeknit.api.recipe import form_of, models_from
 from closeknit.api.request_checks import check_models, check_plain, read_table
-from closeknit.core.certificate import Certificate
+from closeknit.core.certificate import Certificate, model_form
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
 from closeknit.core.date_shift import refuse_shifts
@@ -93,7 +93,8 @@ def apply(
     """
     known = recoding if isinstance(recoding, Recoding) else Recoding.read(recoding)
     share = number("suppress", suppress, least=0, most=1)
-    schema, models, form = known.schema, models_from(list(known.models)), form_of(known.form)
+    schema, form = known.schema, form_of(known.form)
+    models = [model for model in models_from(list(known.models)) if not model.of_method]  # a method's, not a recoding's
     assert isinstance(form, Generalized)
     refuse_shifts(schema, "when a recoding is applied")
     if schema.person is not None and schema.person_rows == "together":
@@ -112,7 +113,8 @@ def apply(
     by_row = np.empty(len(table), dtype=np.int32)
     by_row[table.rows] = partition.class_of
     like = None if isinstance(data, str | PathLike | Columns) else data
-    recipe = {"schema": schema.forms(), "models": list(known.models), "form": dict(known.form), "seed": seed, "notes": [NOTE]}
+    requested = [model_form(model) for model in models]
+    recipe = {"schema": schema.forms(), "models": requested, "form": dict(known.form), "seed": seed, "notes": [NOTE]}
     origin = Origin(columns, schema, tuple(models))
     return LocalRelease(written, certificate, partition=by_row, recipe=recipe, like=like, origin=origin)
 

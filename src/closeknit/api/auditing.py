@@ -276,7 +276,8 @@ def _mark_uncheckable(found: CheckedGuarantee, claimed: Guarantee) -> CheckedGua
 
 def _check_guarantee(guarantee: Guarantee, model: Model, schema: Schema, persons: bool, attested: set[str]) -> CheckedGuarantee:
     in_persons = "persons" in model.needs and ((schema.person is not None and not persons) or guarantee.text in attested)
-    too_few = model.bounds == "size" and not model.budget and not guarantee.met  # a class has no more persons than rows
+    # a class has no more persons than rows, and classes over persons are no fewer than over rows
+    too_few = model.bounds == "size" and (not model.budget or model.counts_classes) and not guarantee.met
     if in_persons and not too_few:
         why = "it was counted in persons, who are not published"
         return CheckedGuarantee(text=guarantee.text, requested=guarantee.requested, status="not checkable", why=why)

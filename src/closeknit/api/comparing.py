@@ -8,7 +8,7 @@ import math
 import secrets
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -213,6 +213,7 @@ class _Run:
     schema: Schema
     models: Sequence[Model]
     options: dict[str, Any]
+    secret: int = field(default_factory=lambda: secrets.randbits(128))  # shuffles the copy for a method that runs once
 
     def row(self, method: Method, progress: Progress) -> MethodResult:
         form = {method.name: json.loads(json.dumps(spec(method), default=str))}
@@ -237,7 +238,7 @@ class _Run:
 
     def _certificate(self, columns: Columns, method: Method, progress: Progress) -> Certificate:
         if method.runs_once:  # the best of several runs would not be what its guarantee is about
-            order = np.random.default_rng(0).permutation(columns.rows)
+            order = np.random.default_rng(self.secret).permutation(columns.rows)
             shuffled = {name: columns[name].take(order) for name in self.schema.sensitive if name in columns}
             columns = Columns({**columns.columns, **shuffled}, columns.rows)
         return anonymize(columns, self.schema, self.models, method, progress=progress, **self.options).certificate

@@ -22,7 +22,7 @@ from closeknit.core.formulas import formula_notes
 from closeknit.core.look_alikes import look_alike_notes, references_in, with_folded
 from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model, refuse_whole
-from closeknit.core.params import choice, number
+from closeknit.core.params import choice, number, spec
 from closeknit.core.schema import Schema
 from closeknit.core.steps import step_notes, with_steps
 from closeknit.core.table import Form
@@ -110,6 +110,9 @@ def anonymize_on_spark(
             coding, whole = written.coding, whole_class(written.coding)
             vacuous = vacuity_notes(models, lambda _: whole, allow_vacuous)
         shape = choose_form(None if written.form is form else written.form, form, form, method)
+        if spec(shape).get("cells") != spec(written.form).get("cells"):
+            what = f"on Spark {method.name} has its own form, and {form} was requested"
+            raise BadInput(what, right="leave cells out, or anonymize without an engine")
         public = build_public_schema(coding.head.schema, written.columns)  # with the steps that were proposed
         measured = written.measure(public, models, all_secrets(public), rows - coding.rows)
         refuse_unmet(measured.guarantees)
@@ -182,7 +185,7 @@ def inspect_on_spark(
     from closeknit.spark import release_audit
     from closeknit.spark.session import find_formulas, session, translate_errors
 
-    refuse_whole(models, ON_SPARK)
+    refuse_whole([model for model in models if not model.of_method], ON_SPARK)
     if form.name != "generalized" or form.attested or form.list_columns(schema) != schema.published:
         raise BadInput(f"the form '{form.name}' cannot be audited on Spark yet", right="audit it without an engine")
     if escapes:

@@ -131,7 +131,7 @@ def check_whole(
             warnings.warn(f"column '{name}': every row has the same value, so every release discloses it", stacklevel=4)
     for model in models:
         model.refuse(classes)
-        surely = merging_holds(model, splits_persons) and not suppresses
+        surely = merging_holds(model, splits_persons) and not suppresses and "population" not in model.needs
         if surely and not model.holds(classes).all():
             domain = classes.histograms[model.column].domain if model.column else None
             measured = f"the whole table as one class reaches {model.levels(classes)[0]:.6g}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 import warnings
 from collections.abc import Sequence
@@ -71,6 +72,7 @@ class Trials:
     suppress: float = 0.0
     form: Form | None = None
     allow_vacuous: bool = True  # a curve also shows where a guarantee starts to exclude nothing
+    secret: int = field(default_factory=lambda: secrets.randbits(128), repr=False)  # shuffles a copy for some methods
     warm: set[str] = field(default_factory=set, repr=False)  # methods whose code is loaded
     known: dict[str, TrialResult] = field(default_factory=dict, repr=False)  # searches for several targets share settings
 
@@ -104,7 +106,7 @@ class Trials:
 
     def _release(self, table: Table, setting: Setting) -> ReleaseResult:
         models = check_guarantees(table.schema, setting.models, setting.method, self.form)
-        table = table.shuffle_secrets(self.seed) if setting.method.runs_once else table
+        table = table.shuffle_secrets(self.secret) if setting.method.runs_once else table
         table = replace(table, allow_vacuous=self.allow_vacuous)
         return release_table(table, models, setting.method, suppress=self.suppress, form=self.form, seed=self.seed)
 

@@ -29,7 +29,7 @@ from closeknit.models import KAnonymity, TCloseness
 FormCheck = Callable[[Any, Case], None]
 Origins = dict[str, list[int]]  # the input row of each written cell, by column
 _WRITTEN: dict[tuple[str, Case], tuple[Columns, str, Origins]] = {}
-REPLACED = ("numeric", "date", "tree")  # kinds whose labels a number or a drawn value may replace
+REPLACED = ("numeric", "duration", "date", "datetime", "tree")  # kinds whose labels a number or a drawn value may replace
 MOVES = 32  # tried per table, spread over its columns
 
 

@@ -10,7 +10,7 @@ from closeknit.core.date_texts import LEVELS
 from closeknit.core.dates import Date
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DateTime(Date):
     """A column of date-times.
 

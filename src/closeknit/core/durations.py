@@ -16,7 +16,7 @@ from closeknit.core.params import choice
 from closeknit.core.tree import Int32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Duration(Numeric):
     """A column of durations, written as ranges of numbers.
 

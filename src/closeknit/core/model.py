@@ -75,6 +75,7 @@ class Model:
     bounds: ClassVar[str] = ""
     of_method: ClassVar[bool] = False  # whether only a method can have it (`Method.guarantees`): nothing written shows it
     needs_file: ClassVar[bool] = False  # whether it needs a file of people: a page that reads no other files cannot offer it
+    counts_classes: ClassVar[bool] = False  # whether every class takes the same from the budget
     budget: ClassVar[bool] = False  # whether it limits the sum of what all classes `spend`, not each class
     joins: ClassVar[bool] = False  # whether `column` may be several columns that count as one
     if TYPE_CHECKING:  # a class attribute, a field or a property, as the model chooses
@@ -327,6 +328,8 @@ def refuse_whole(models: Iterable[Model], where: str) -> None:
     closeknit.core.errors.BadInput: k-anonymity, k = 5, over age is judged on all written cells together, and a stream ...
     """
     for model in models:
+        if model.of_method:
+            raise BadInput(f"'{model.describe(None)}' is a property of a method for tables, and {where}", right="leave it out")
         if not model.by_class:
             right = "request it for a table on one machine, or a guarantee about classes, such as k_anonymity"
             raise BadInput(f"{model.describe(None)} is judged on all written cells together, and {where}", right=right)

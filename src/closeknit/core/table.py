@@ -43,6 +43,7 @@ class Table:
         references: per attribute, rows of every leaf to compare classes with, if that is not this table but its whole window.
         weights: number of equal rows that each row represents, if rows are counted.
         allow_vacuous: whether a guarantee that excludes nothing is noted instead of refused.
+        identity: digest of the raw cells, where runs on them are counted; private.
     """
 
     schema: Schema
@@ -60,6 +61,7 @@ class Table:
     references: Mapping[Secret, NDArray[np.int64]] = field(default_factory=dict)
     weights: NDArray[np.int64] | None = None
     allow_vacuous: bool = False
+    identity: bytes = b""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -239,6 +241,10 @@ class Form(ABC):
             """Levels to which columns are written coarser."""
 
         @property
+        def merges_classes(self) -> bool:
+            """Whether it often writes different classes alike, by its parameters."""
+
+        @property
         def fallbacks(self) -> Sequence[Form]:
             """Forms that show less of suppressed rows, tried in turn where this one does not meet the guarantees."""
 
@@ -247,6 +253,7 @@ class Form(ABC):
             """What a recipient cannot recompute from the cells: "loss", and "classes" with everything about them."""
 
     else:
+        merges_classes = False
         added, advice, suppressed, snap, levels, fallbacks, attested = (), None, "", False, None, (), ()
 
     def serves(self, model: Model) -> bool:

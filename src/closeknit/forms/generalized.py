@@ -91,6 +91,11 @@ class Generalized(Form):
             raise BadInput(f"cells='{self.cells}' is finer than levels", right="leave one of them out, or use cells='midpoint'")
 
     @property
+    def merges_classes(self) -> bool:
+        """Whether it often writes different classes alike: coarser than the cells of the method, or as numbers."""
+        return self.snap or bool(self.levels) or self.cells not in ("ranges", "bounds", "sample")
+
+    @property
     def attested(self) -> tuple[str, ...]:
         """What a recipient cannot recompute: the loss where ranges are not written, all where classes are not."""
         hidden = self.cells == "sample" and not self.bounds

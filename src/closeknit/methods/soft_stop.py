@@ -126,7 +126,7 @@ class SoftStop(Method):
             what = "rows of one person may be in several classes, which soft_stop does not cover"
             raise BadInput(what, column=schema.person, right="leave person_rows out")
         for model in models:
-            if model.over is not None or model.budget or ("release" in model.needs and not model.of_method):
+            if not model.by_class or model.budget or ("release" in model.needs and not model.of_method):
                 what = f"soft_stop cannot meet {model.name}, which is about more than single classes"
                 raise BadInput(what, right="choose another method, such as knit")
             if not model.monotone:

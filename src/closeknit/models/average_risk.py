@@ -39,6 +39,7 @@ class AverageRisk(BudgetModel):
     """
 
     name = "average_risk"
+    counts_classes = True
     parameter = Parameter("r", (0.02, 0.05, 0.09, 0.1, 0.2, 0.33), least=0.001, most=0.99, rank=62)
 
     r: Number

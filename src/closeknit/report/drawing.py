@@ -28,9 +28,12 @@ _second: list[subprocess.Popen[str]] = []  # at most one
 def draw_ahead() -> Iterator[None]:
     """Draw charts in a second process; where that is impossible, in this one.
 
+    >>> values = ", ".join(f'{{"x": {i / 33}}}' for i in range(9))
+    >>> shown = '{"x": {"field": "x", "type": "quantitative"}}'
+    >>> spec = f'{{"data": {{"values": [{values}]}}, "mark": "bar", "encoding": {shown}}}'
     >>> with draw_ahead():
-    ...     drawn = draw('{"data": {"values": [{}]}, "mark": "point"}')
-    >>> drawn == draw('{"data": {"values": [{}]}, "mark": "point"}')
+    ...     drawn = draw(spec)
+    >>> drawn == draw(spec)
     True
     """
     with suppress(OSError):
@@ -56,7 +59,7 @@ def draw(spec: str) -> str:
         _end(_second.pop())
     import vl_convert
 
-    drawn: str = vl_convert.vegalite_to_svg(spec, **OPTIONS)
+    drawn: str = vl_convert.vegalite_to_svg(json.loads(spec), **OPTIONS)  # of a text, vl-convert rounds numbers differently
     return drawn
 
 
