@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 from closeknit.core.columns import Columns
@@ -14,7 +15,8 @@ def write(url: str, table: str, number: int, replace: bool = False, rows: int = 
     """A release whose cells, certificate and recipe have the same number."""
     columns = Columns.of({"number": [number] * rows, "text": [f"row {i} of {number}" for i in range(rows)]})
     private = {"recipe.yaml": str(number), "classes.csv": Columns.of({"class": [number] * rows})}
-    Database(url, table).write(columns, str(number), private, replace)
+    certificate = json.dumps({"number": number, "content_sha256": ""})
+    Database(url, table).write(columns, certificate, private, replace)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def test_no_failure_shows_a_password(kind: str, request: pytest.FixtureRequest) 
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
 def test_nothing_that_is_recorded_has_the_password(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     url = request.getfixturevalue(kind).url()
-    Database(url, "patients").write(hospital(60), "{}", {}, replace=True)
+    Database(url, "patients").write(hospital(60), '{"content_sha256": ""}', {}, replace=True)
     release = ck.anonymize(ck.sql(url, table="patients"), hospital_schema(), [ck.KAnonymity(5)], seed=2**70)
     release.to_sql(url, table="without_password", replace=True)
     release.save(tmp_path / "out", report=False)
@@ -91,7 +91,7 @@ def test_nothing_that_is_recorded_has_the_password(kind: str, request: pytest.Fi
 
 
 def test_commands_print_no_password(postgresql: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Database(postgresql.url(), "listed").write(hospital(60), "{}", {}, replace=True)
+    Database(postgresql.url(), "listed").write(hospital(60), '{"content_sha256": ""}', {}, replace=True)
     for name, mode in (("url", 0o600), ("loose", 0o644)):
         (tmp_path / name).write_text(postgresql.url(), encoding="utf-8")
         (tmp_path / name).chmod(mode)
@@ -185,6 +185,54 @@ def test_an_address_that_cannot_be_read_is_not_repeated(text: str) -> None:
             refuse_seen_in(error, frames=False)  # what the caller gave is in its own frames
         else:
             refuse_seen(repr(source).replace("S3cret@", "@") if url.endswith("port/x") else repr(source))
+
+
+def test_text_that_is_no_address_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("host=db user=ann password=S3cret", "S3cret", "password=S3cret url=postgresql://host/x"):
+        monkeypatch.setenv("DBU", text)
+        done = CliRunner().invoke(app, ["inspect", "${DBU}", "--table", "x"])
+        assert done.exit_code == 2 and "the address ***://*** cannot be read" in " ".join(done.output.split()), done.output
+        refuse_seen(done.output)
+
+        class Ring:
+            errors = None
+            get_password = staticmethod(lambda service, user, text=text: text)
+
+        monkeypatch.setitem(sys.modules, "keyring", Ring)  # type: ignore[arg-type]
+        for given in ("keyring://clinic/ann", text):
+            with pytest.raises(ck.BadInput, match="cannot be read") as caught:
+                Database(given, "x").read()
+            refuse_seen(str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mssql+pyodbc:///?odbc_connect=DRIVER%3DX%3BUID%3Dann%3BPWD%3D{S3cret}",
+        "snowflake://ann@host/clinic?private_key=S3cret",
+        "clickhouse://host/clinic?key=S3cret&auth=S3cret2",
+        "trino://host/clinic?JWT=S3cret",
+        "trino://host/clinic?j%77t=S3cret",
+        "sqlite:///clinic.db?password=S3cret",
+    ],
+)
+def test_credentials_in_options_are_not_recorded(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    source = Database(url, "x")
+    refuse_seen(f"{source} {source.place} {source.form()}")
+    hide_passwords([url])
+    assert "warning: a password" in capsys.readouterr().err
+    if not url.startswith("sqlite"):
+        assert source.holds_password
+        refuse_seen(source._address.conceal("no such user: ann, S3cret"))
+
+
+def test_options_of_mariadb_are_those_that_are_known() -> None:
+    for option in ("read_default_file=/etc/my.cnf", "init_command=x", "local_infile=1", "charset=gbk", "SSL_CA=x"):
+        with pytest.raises(ck.BadInput, match=f"the option '{option.partition('=')[0]}' of the URL is not") as caught:
+            Database(f"mariadb://ann@127.0.0.1:1/clinic?password=S3cret&{option}", "x").read()
+        refuse_seen_in(caught.value)
+    with pytest.raises(ck.BadInput, match="the database refuses"):  # no server listens there
+        Database("mariadb://ann@127.0.0.1:1/clinic?connect_timeout=1&charset=utf8mb4", "x").read()
 
 
 def test_a_recipe_with_a_password_is_read_with_a_warning() -> None:

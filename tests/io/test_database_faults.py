@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -26,7 +27,7 @@ from tcp_proxy import Proxy
 def find_number(url: str, table: str, rows: int = ROWS) -> int | None:
     """The number of the release that is there; None if there is none. Anything between is an error."""
     try:
-        number = int(Database(url, table).read_certificate())
+        number = json.loads(Database(url, table).read_certificate())["number"]
     except ck.BadInput as missing:
         assert "there is no certificate" in str(missing) or "there is no such file" in str(missing), missing
         with pytest.raises(ck.BadInput, match="there is no"):

@@ -36,13 +36,14 @@ AWKWARD = {
     "flag": [True, False, None, True, False, True, True],
     "none": [None, "a", None, "b", None, "c", None],
 }
+WRITTEN = '{"content_sha256": ""}'  # what a certificate has in any case
 
 
 def fresh(name: str = "release") -> str:
     return f"{name}_{secrets.token_hex(4)}"
 
 
-def write(url: str, table: str, columns: Columns, replace: bool = False, certificate: str = "{}", **options: Any) -> None:
+def write(url: str, table: str, columns: Columns, replace: bool = False, certificate: str = WRITTEN, **options: Any) -> None:
     private = {"recipe.yaml": "seed: 1\n", "classes.csv": Columns.of({"class": [0, None, 1]})}
     Database(url, table, **options).write(columns, certificate, private, replace)
 
@@ -64,7 +65,7 @@ def test_awkward_names_and_cells_come_back_as_they_were(database: str) -> None:
     found = Database(database, table).read()
     assert list(found) == list(columns) and same_rows(found, columns)
     assert content_hash(found) == content_hash(columns)  # the order of insertion, from an empty table of few rows
-    assert Database(database, table).read_certificate() == "{}"
+    assert Database(database, table).read_certificate() == WRITTEN
     part = Database(database, table).read(["day", "none"])
     assert list(part) == ["day", "none"] and part["none"].cells()[:2] == [None, "a"]
 
@@ -75,14 +76,54 @@ def test_only_a_release_is_replaced_and_only_on_request(database: str) -> None:
     with pytest.raises(ck.BadInput, match=f"the table '{table}' exists already; choose another name, or replace it"):
         write(database, table, Columns.of({"a": [3]}))
     assert Database(database, table).read()["a"].cells() == [1, 2]
-    write(database, table, Columns.of({"b": ["x"]}), replace=True, certificate='{"second": 1}')
+    write(database, table, Columns.of({"b": ["x"]}), replace=True, certificate=f"{WRITTEN} ")
     assert list(Database(database, table).read()) == ["b"]
-    assert Database(database, table).read_certificate() == '{"second": 1}'
+    assert Database(database, table).read_certificate() == f"{WRITTEN} "
     foreign = fresh("foreign")
     execute(database, f"CREATE TABLE {foreign} (a INTEGER)", f"INSERT INTO {foreign} VALUES (7)")
     with pytest.raises(ck.BadInput, match="was not written by closeknit; choose another name"):
         write(database, foreign, columns, replace=True)
     assert execute(database, f"SELECT a FROM {foreign}") == [(7,)]
+
+
+@pytest.mark.parametrize("release", [True, False])
+@pytest.mark.parametrize(
+    ("columns", "rows"),
+    [
+        ("certificate TEXT", ["'No. 7'"]),
+        ("certificate TEXT", ["NULL"]),
+        ("certificate TEXT", []),
+        ("certificate TEXT", [f"'{WRITTEN}'"] * 2),
+        ("certificate TEXT, place TEXT", [f"'{WRITTEN}', 'Bonn'"]),
+        ("number TEXT", [f"'{WRITTEN}'"]),
+    ],
+)
+def test_a_table_that_is_only_named_like_a_certificate_is_kept(
+    columns: str, rows: list[str], release: bool, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/births.db"
+    execute(url, f"CREATE TABLE birth_certificate ({columns})")
+    execute(url, *(f"INSERT INTO birth_certificate VALUES ({row})" for row in rows))
+    if release:
+        execute(url, "CREATE TABLE birth (name TEXT)")
+    with pytest.raises(ck.BadInput, match="was not written by closeknit; choose another name"):
+        Database(url, "birth").check_target(replace=True)
+    with pytest.raises(ck.BadInput, match="was not written by closeknit; choose another name"):
+        write(url, "birth", Columns.of({"a": [1]}), replace=True)
+    assert len(execute(url, "SELECT * FROM birth_certificate")) == len(rows)
+    assert len(execute(url, "SELECT * FROM sqlite_master")) == 1 + release
+
+
+def test_a_release_of_sqlite_is_in_no_schema_that_ends_with_the_connection(tmp_path: Path) -> None:
+    url, columns = f"sqlite:///{tmp_path}/clinic.db", Columns.of({"a": [1]})
+    for table in ("temp.release", "TEMP.release", "nowhere.release"):
+        with pytest.raises(ck.BadInput, match=r"SQLite keeps no table in the schema .*; write 'release' without a schema"):
+            Database(url, table).check_target(replace=False)
+        with pytest.raises(ck.BadInput, match="SQLite keeps no table in the schema"):
+            write(url, table, columns)
+    assert not list(tmp_path.iterdir())
+    write(url, "main.release", columns)
+    assert Database(url, "release").read().rows == 1
 
 
 def shuffle(url: str, table: str) -> None:
@@ -272,7 +313,7 @@ def test_private_tables_are_in_a_schema_that_no_one_else_may_use(postgresql: Ser
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
 def test_private_files_of_a_database_file_are_in_a_private_folder(kind: str, tmp_path: Path) -> None:
     url = f"{kind}:///{tmp_path}/clinic.db"
-    for certificate in ('{"a": 1}', '{"a": 2}'):
+    for certificate in (WRITTEN, f"{WRITTEN} "):
         write(url, "release", Columns.of({"a": [1]}), replace=True, certificate=certificate)
     (folder,) = (tmp_path / "clinic.db.private").iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and sorted(os.listdir(folder)) == ["classes.csv", "recipe.yaml"]

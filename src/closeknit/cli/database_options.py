@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import parse_qsl
 
 import typer
 
 from closeknit.cli.command_errors import print_stderr
 
-_PASSWORD = re.compile(r"://[^/@]*:(?!\$\{)[^@]+@|://.*[?&][^=&]*(?:pass|pwd|token|secret)[^=&]*=(?!\$\{)", re.IGNORECASE)
+_PASSWORD = re.compile(r"://[^/@]*:(?!\$\{)[^@]+@")
 
 Table = Annotated[str | None, typer.Option(help="Table of a database: table or schema.table.", metavar="NAME")]
 Query = Annotated[str | None, typer.Option(help="Query of a database, instead of a table.", metavar="SQL")]
@@ -62,10 +63,18 @@ def hide_passwords(arguments: Sequence[str]) -> None:
     Args:
         arguments: the arguments of this process.
     """
-    for place in (word for word in arguments if _PASSWORD.search(word)):
+    for place in (word for word in arguments if _holds_password(word)):
         _overwrite_argument(place)
         what = "a password on the command line can be seen by others and is kept in the history of your shell"
         print_stderr(f"warning: {what}; write ${{VARIABLE}} in its place, or use @file or keyring://service/user")
+
+
+def _holds_password(word: str) -> bool:
+    from closeknit.io.databases.address import REFERENCE, secrets_of
+
+    address, _, options = word.partition("?")
+    found = secrets_of(parse_qsl(options)) if "://" in address else set()
+    return bool(_PASSWORD.search(word)) or not all(map(REFERENCE.fullmatch, found))
 
 
 def _overwrite_argument(text: str) -> None:

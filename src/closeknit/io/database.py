@@ -11,7 +11,7 @@ from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote
 
 import numpy as np
@@ -25,6 +25,9 @@ from closeknit.io.databases.table_name import CERTIFICATE, TableName
 from closeknit.io.folders import save_private, write_inside
 from closeknit.io.names import Wanted
 from closeknit.io.source import Source
+
+if TYPE_CHECKING:
+    from closeknit.io.databases.connection import Connection
 
 ENGINES = {
     "postgresql": ("postgresql", "Postgresql"),
@@ -164,7 +167,7 @@ class Database(Source):
         with self._connect(writes=False) as connection:
             if not connection.writable:
                 connection.write({}, [], self.place)
-            self._refuse_existing([each for each in _public_tables(table) if connection.find(each)], table, replace)
+            self._refuse_existing(connection, [each for each in _public_tables(table) if connection.find(each)], table, replace)
 
     @explain_errors
     def write(self, columns: Columns, certificate: str, private: Mapping[str, Any], replace: bool) -> None:
@@ -183,7 +186,7 @@ class Database(Source):
             tables |= {} if hidden is None else _private_tables(hidden, private)
             self._refuse_long(connection.longest, tables)
             there = [name for name in tables if connection.find(name)]
-            self._refuse_existing(there, table, replace)
+            self._refuse_existing(connection, there, table, replace)
             if hidden is not None:
                 connection.write(tables, there, self.place)
             else:
@@ -194,7 +197,12 @@ class Database(Source):
         if self.table is None or self.query is not None:
             right = "name a table and no query, such as --table public.release (in Python: table=...)"
             raise BadInput("a release needs a table", file=self.place, right=right)
-        return TableName.of(self.table)
+        table = TableName.of(self.table)
+        kind = self._address.open().scheme.partition("+")[0]
+        if kind == "sqlite" and (table.schema or "main").lower() != "main":  # such as temp, which ends with the connection
+            right = f"write '{TableName(table.table)}' without a schema"
+            raise BadInput(f"SQLite keeps no table in the schema '{table.schema}'", file=self.place, right=right)
+        return table
 
     def describe_written(self) -> list[str]:
         """The tables of a release, the place of its private files, and how to audit it."""
@@ -230,13 +238,14 @@ class Database(Source):
                 what = f"the name '{name}' has more than {longest} bytes, the most that this database allows"
                 raise BadInput(what, file=self.place, right="choose a shorter one")
 
-    def _refuse_existing(self, there: list[TableName], table: TableName, replace: bool) -> None:
+    def _refuse_existing(self, connection: Connection, there: list[TableName], table: TableName, replace: bool) -> None:
         if there and not replace:
             right = "choose another name, or replace it with --replace (in Python: replace=True)"
             raise BadInput(f"the table '{there[0]}' exists already", file=self.place, right=right)
-        if table in there and table.with_suffix(CERTIFICATE) not in there:
+        public = [each for each in _public_tables(table) if each in there]
+        if public and not (public[-1] != table and _holds_certificate(connection, public[-1])):
             right = "choose another name: only a release with its certificate is replaced"
-            raise BadInput(f"the table '{table}' was not written by closeknit", file=self.place, right=right)
+            raise BadInput(f"the table '{public[0]}' was not written by closeknit", file=self.place, right=right)
 
     @contextmanager
     def _save_private(self, table: TableName, certificate: str, private: Mapping[str, Any]) -> Iterator[None]:
@@ -266,6 +275,15 @@ class Database(Source):
 
 def _public_tables(table: TableName) -> list[TableName]:
     return [table, table.with_suffix(CERTIFICATE)]
+
+
+def _holds_certificate(connection: Connection, table: TableName) -> bool:
+    """Whether a table is a certificate that closeknit wrote, not another table of that name."""
+    name = connection.render(table)
+    if list(connection.describe(name)) != ["certificate"]:
+        return False
+    rows = connection.fetch(f"SELECT {connection.quote('certificate')} FROM {name} LIMIT 2")
+    return len(rows) == 1 and isinstance(rows[0][0], str) and '"content_sha256"' in rows[0][0]
 
 
 def _private_tables(hidden: TableName, private: Mapping[str, Any]) -> dict[TableName, Columns]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlencode
@@ -17,7 +17,10 @@ REFERENCE = re.compile(r"\$\{(\w+)\}")
 HIDDEN = "***"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(?:([^/?#]*)@)?([^/?#]*)(/[^?#]*)?(?:\?([^#]*))?")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:@\[\]]*)(?::(\d+))?")
-_SECRET = re.compile(r"pass|pwd|token|secret|credential|api_?key|access_?key", re.IGNORECASE)  # names of URL parameters
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,40})://")
+_SECRET = re.compile(  # names of URL parameters
+    r"pass|pwd|token|secret|credential|jwt|odbc_connect|private_?key|api_?key|access_?key|^auth$|^key$", re.IGNORECASE
+)
 _ENVIRONMENT = ("PGPASSWORD", "MYSQL_PWD")
 _ESCAPE = "percent-encode the special characters of its password, such as %40 for @, or use ${VARIABLE} in its place"
 
@@ -45,7 +48,8 @@ class Link:
         closeknit.core.errors.BadInput: the address postgresql://*** cannot be read; percent-encode the special ...
         """
         found = _URL.fullmatch(url)
-        scheme = found[1].lower() if found else url.partition("://")[0]
+        named = _SCHEME.match(url)  # other text may be credentials
+        scheme = found[1].lower() if found else named[1] if named else HIDDEN
         if found is None or (scheme.partition("+")[0] not in EMBEDDED and "@" in f"{found[4]}{found[5]}"):
             raise BadInput(f"the address {scheme}://{HIDDEN} cannot be read", right=_ESCAPE)
         host = _HOST.fullmatch(found[3])
@@ -65,7 +69,10 @@ class Link:
     @property
     def secrets(self) -> set[str]:
         """Every text that must not be seen."""
-        return {self.password or "", *(value for name, value in self.options.items() if _SECRET.search(name))} - {""}
+        found = secrets_of(self.options.items())
+        parts = [part.partition("=") for value in found for part in value.split(";")]  # of odbc_connect
+        inner = {value.strip("{}") for value in secrets_of((name.strip(), value.strip()) for name, _, value in parts)}
+        return {self.password or "", *found, *inner} - {""}
 
     def render(self, scheme: str | None = None, hide: bool = False) -> str:
         """The URL, each part escaped.
@@ -114,7 +121,7 @@ class Address:
             return cls(text)
         link = Link.of(text)
         if link.scheme.partition("+")[0] in EMBEDDED:
-            return cls(replace(link, path=os.path.abspath(link.path)).render())
+            return cls(replace(link, path=os.path.abspath(link.path)).render(hide=True))
         if all(REFERENCE.fullmatch(secret) for secret in link.secrets):
             return cls(link.render())
         return cls(link.render(hide=True), text)
@@ -147,6 +154,18 @@ class Address:
         for form in sorted(forms, key=len, reverse=True):
             text = text.replace(form, HIDDEN)
         return text
+
+
+def secrets_of(options: Iterable[tuple[str, str]]) -> set[str]:
+    """The values of the options of a URL whose names say that they are credentials.
+
+    Args:
+        options: names and values.
+
+    >>> secrets_of([("jwt", "abc"), ("keyspace", "clinic")])
+    {'abc'}
+    """
+    return {value for name, value in options if _SECRET.search(name)}
 
 
 def _read_variable(name: str) -> str:

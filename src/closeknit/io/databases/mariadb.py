@@ -12,7 +12,7 @@ import pymysql
 from pymysql.cursors import SSCursor
 
 from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.io.databases.address import Link
 from closeknit.io.databases.batches_to_columns import ROWS, batch_of_rows
 from closeknit.io.databases.connection import Batches, Connection
@@ -20,6 +20,9 @@ from closeknit.io.databases.table_name import TableName
 from closeknit.io.databases.transactional import compare_written
 
 PATIENCE = 365 * 24 * 3600  # seconds to wait for another writer of the same table
+WHOLE = ("connect_timeout", "read_timeout", "write_timeout", "ssl_verify_identity")  # options that are numbers
+SECURE = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password", "ssl_verify_cert")
+OPTIONS = (*WHOLE, *SECURE, "charset", "password", "unix_socket", "user")
 KNOWN = "information_schema.tables WHERE table_schema"
 
 
@@ -33,16 +36,12 @@ class Mariadb(Connection):
 
     def __init__(self, link: Link, place: str, writes: bool) -> None:
         self.place, self.key = place, ""
-        options = {name: int(value) if value.isdecimal() else value for name, value in link.options.items()}
+        refuse_options(link, place)
+        options = {name: int(value) if name in WHOLE and value.isdecimal() else value for name, value in link.options.items()}
         password = link.password if link.password is not None else os.environ.get("MYSQL_PWD", "")
         named = {"user": link.user, "password": password, "host": link.host or "localhost", "port": link.port or 3306}
-        self.connection = pymysql.connect(
-            database=link.path or None,
-            charset="utf8mb4",
-            autocommit=writes,
-            **{key: v for key, v in named.items() if v},
-            **options,
-        )
+        options = {"charset": "utf8mb4", **{key: v for key, v in named.items() if v}, **options}
+        self.connection = pymysql.connect(database=link.path or None, autocommit=writes, **options)
         self.fetch("SET time_zone = '+00:00'")
         if writes:
             self.fetch("SET sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')")
@@ -127,3 +126,21 @@ class Mariadb(Connection):
                 cursor.executemany(f"INSERT INTO {self.render(table).replace('%', '%%')} VALUES ({marks})", rows)
         self.connection.commit()
         self.connection.autocommit(True)
+
+
+def refuse_options(link: Link, place: str) -> None:
+    """Refuse options of the URL with which the driver would read other files, send them or run statements.
+
+    Args:
+        link: where the database is.
+        place: where it is, as messages show it.
+
+    >>> refuse_options(Link.of("mariadb://host/clinic?init_command=x"), "mariadb://host/clinic")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: mariadb://host/clinic: the option 'init_command' of the URL is not allowed; ...
+    """
+    for name in link.options:
+        if name not in OPTIONS:
+            raise BadInput(f"the option '{name}' of the URL is not allowed", file=place, right=suggest_name(name, OPTIONS))
+    if link.options.get("charset", "utf8mb4") != "utf8mb4":
+        raise BadInput("the option 'charset' of the URL is not utf8mb4", file=place, right="leave it out")
