@@ -45,8 +45,8 @@ def name_releases(files: Iterable[str]) -> dict[str, str]:
     Args:
         files: as the user wrote them.
 
-    >>> name_releases(["a\udcff.csv", "a\udcfe.csv", "./a\udcff.csv"]) == {"a?.csv": "a\udcff.csv", "a?.csv (2)": "a\udcfe.csv"}
-    True
+    >>> name_releases(["a.csv", "b.csv", "./a.csv"])
+    {'a.csv': 'a.csv', 'b.csv': 'b.csv'}
     """
     named: dict[str, str] = {}
     seen = set()
