@@ -68,15 +68,39 @@ def test_an_untouched_release_names_its_signer(signed: Path) -> None:
     assert found.ok and found.findings == ()
     (one,) = found.signatures
     assert one.valid and one.signer == "Data Office" and one.key and one.key.startswith("sha256:")
-    assert "nothing has changed since" in str(found)
+    assert "certificate and release files have not changed since" in str(found)
 
 
 def test_without_a_key_a_signature_is_only_present(signed: Path) -> None:
     found = ck.audit(signed / "out")
     assert found.ok and not found.signatures[0].valid
     assert "certificate.sig is present and was not verified" in str(found)
-    (signed / "out" / "certificate.sig").write_text("anything", encoding="utf-8")
-    assert ck.audit(signed / "out").ok
+
+
+def test_a_file_that_is_no_signature_is_found(signed: Path) -> None:
+    _, envelope = envelope_of(signed)
+    hidden = json.dumps({**envelope, "payload": base64.b64encode(b"age,disease").decode()})
+    for text, says in (("age,disease\n21,flu\n", "raw.sig: is not valid JSON"), (hidden, "raw.sig")):
+        (signed / "out" / "raw.sig").write_text(text, encoding="utf-8")
+        for key in (None, signed / "key.pub"):
+            found = ck.audit(signed / "out", key=key)
+            assert found.status == "not met" and len(found.findings) == 1 and says in found.findings[0], found.findings
+            assert [one.file for one in found.signatures] == ["certificate.sig"]
+    mailed = ck.audit(signed / "out" / "release.csv", certificate=signed / "out" / "certificate.json", key=signed / "key.pub")
+    assert mailed.ok, "that folder may have other files"
+
+
+def test_a_signed_file_that_is_missing_is_found(original: Path, tmp_path: Path) -> None:
+    table = {"age": list(range(24)), "disease": ["flu", "gout", "acne"] * 8}
+    schema = ck.Schema(quasi={"age": ck.numeric(0, 120)}, sensitive={"disease": ck.flat()})
+    ck.anonymize(pa.table(table), schema, [ck.LDiversity("disease", 3)], ck.Anatomy(3)).save(tmp_path / "out", report=False)
+    ck.sign(tmp_path / "out", original / "key")
+    main, certificate, key = tmp_path / "received.csv", tmp_path / "out" / "certificate.json", original / "key.pub"
+    (tmp_path / "out" / "release.csv").rename(main)
+    assert ck.audit(main, certificate=certificate, key=key).findings == (), "it is audited in another place"
+    (tmp_path / "out" / "sensitive.csv").unlink()
+    (finding,) = ck.audit(main, certificate=certificate, key=key).findings
+    assert finding.endswith(": sensitive.csv was signed and is not there")
 
 
 def edit(place: Path, change: Callable[[Any], object]) -> None:
@@ -272,6 +296,11 @@ def test_private_keys_are_kept_private(tmp_path: Path) -> None:
     build_release().save(tmp_path / "out", report=False)
     with pytest.raises(ck.BadInput, match="others can read this private key; run: chmod 600"):
         ck.sign(tmp_path / "out", key)
+    with pytest.raises(ck.BadInput, match=r"this is a public key; name the private one, without \.pub"):
+        ck.sign(tmp_path / "out", tmp_path / "key.pub")
+    (tmp_path / "release.xlsx").write_bytes(b"")
+    with pytest.raises(ck.BadInput, match="only a saved folder can be signed"):
+        ck.sign(tmp_path / "release.xlsx", key)
     other = ec.generate_private_key(ec.SECP256R1())
     key.write_bytes(other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     key.chmod(0o600)

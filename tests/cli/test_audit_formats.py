@@ -195,6 +195,16 @@ def test_several_releases_and_the_worst_status(releases: Path) -> None:
     refused(closeknit("audit", "met", "nowhere/", "--format", "sarif"), 2, "nowhere", "no such file or folder")
 
 
+def test_releases_with_equal_names_are_all_audited(releases: Path) -> None:
+    """Two folders whose names are not UTF-8 look alike; the bad one comes first."""
+    for name, raw in (("not met", b"r\xff"), ("met", b"r\xfe")):
+        (releases / name).rename(releases / os.fsdecode(raw))
+    found = closeknit("audit", os.fsdecode(b"r\xff"), os.fsdecode(b"r\xfe"), os.fsdecode(b"./r\xff"), "--json")
+    record = json.loads(found.stdout)["audits"]
+    assert found.exit_code == 1
+    assert [(one["file"], one["ok"]) for one in record] == [("r?/release.csv", False), ("r?/release.csv (2)", True)]
+
+
 # The hooks ---------------------------------------------------------------------------------------------------------------
 
 

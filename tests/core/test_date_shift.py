@@ -48,6 +48,14 @@ def test_intervals_of_a_person_are_kept():
     assert schema.encode(columns).quasi.shape == (6, 1)
 
 
+def test_each_value_of_shift_has_a_draw_of_its_own():
+    schema = SCHEMA.model_copy(update={"sensitive": {"left": ck.date(["minute", "day"], shift=9), "ill": ck.flat()}})
+    moved, _ = shift_dates(Columns.of(ROWS), schema, SEED)
+    shifts = [now - was for now, was in zip(days(moved["left"].cells()), days(ROWS["left"]), strict=True)]
+    assert shifts == [person_shift(str(person), 9, SEED) for person in ROWS["pid"]]
+    assert moved["seen"].cells() == shift_dates(Columns.of(ROWS), SCHEMA, SEED)[0]["seen"].cells()
+
+
 def test_shifts_are_uniform_and_keyed():
     shifts = [person_shift(str(i), 3, SEED) for i in range(7000)]
     counts = [shifts.count(shift) for shift in range(-3, 4)]

@@ -41,7 +41,10 @@ from closeknit.release.local_release import LocalRelease
 from closeknit.release.origin import Origin
 from closeknit.release.recoding import Recoding
 
-NOTE = "labels are those of an earlier release; every class meets the guarantees without the rows published before"
+NOTE = (
+    "labels are those of an earlier release; every class meets the guarantees without the rows published before; the rows must "
+    "be of people who are in no earlier release"
+)
 AT_ONCE = 1 << 24  # rows times classes that are compared at once
 
 

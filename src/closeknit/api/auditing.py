@@ -110,7 +110,7 @@ def audit(
         found = _find_in_files(data, parts, claimed, certificate, in_folder)
         found += find_text_faults(claimed, source_of(data).read_certificate()) if stored else []
         findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed, shape.attested), *found]
-    signatures, unsigned = check_signatures(certificate, content, key)
+    signatures, unsigned = check_signatures(certificate, content, key, in_folder)
     canonical = claimed is not None and claimed.format == FORMAT  # earlier formats had other orders of rows and other notes
     if claimed and canonical:
         faults += find_note_faults(claimed, shape.read_labels(columns, schema), shape, formulas)

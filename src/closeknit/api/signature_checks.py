@@ -2,74 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from closeknit.core.audit import CheckedSignature
 from closeknit.core.errors import BadInput
 from closeknit.io.faults import explain_os_error
 from closeknit.io.signing_keys import key_id, read_public_key
-from closeknit.release.signature import Envelope
+from closeknit.release.signature import Envelope, Statement
 
 MOST_SIGNATURES = 20  # next to one certificate
 
 
 def check_signatures(
-    certificate: object, content: str, key: str | PathLike[str] | None
+    certificate: object, content: str, key: str | PathLike[str] | None, in_folder: bool
 ) -> tuple[list[CheckedSignature], list[str]]:
-    """The signatures next to a certificate, and what is wrong with them if a key is given.
+    """The signatures next to a certificate, and what is wrong with them.
 
-    Without a key they are only listed. With a key, one of them must be by this key, and cover the release as it is.
+    Without a key they are only listed. With a key, one of them must be by this key, and cover the release as it is. In a folder
+    that is the release's alone, a file that ends with `.sig` and is no signature is a fault, with a key and without.
 
     Args:
         certificate: the certificate, or the path of its file.
         content: the content hash of the release, as recomputed.
         key: the public key.
+        in_folder: whether the folder of the certificate is the release's alone.
     """
     if not isinstance(certificate, str | PathLike):
         if key is not None:
             raise BadInput("a signature is a file next to the certificate", right="give the path of the certificate")
         return [], []
     place = Path(certificate)
+    public = None if key is None else read_public_key(key)
     files = sorted(place.parent.glob("*.sig"))
-    if key is None:
-        return [CheckedSignature(file=file.name) for file in files], []
-    public = read_public_key(key)
-    identity = key_id(public)
-    if not files:
-        return [], [f"there is no signature next to {place.name}, so nothing is signed with the key {identity}"]
-    if len(files) > MOST_SIGNATURES:
+    if len(files) > MOST_SIGNATURES and (in_folder or public is not None):
         return [], [f"there are {len(files):,} signatures next to {place.name}, more than {MOST_SIGNATURES}"]
-    found: list[CheckedSignature] = []
-    faults: list[str] = []
+    envelopes, foreign = _read_envelopes(files[:MOST_SIGNATURES])
+    if public is None:
+        return [CheckedSignature(file=file.name) for file in envelopes], foreign if in_folder else []
+    if not files:
+        return [], [f"there is no signature next to {place.name}, so nothing is signed with the key {key_id(public)}"]
+    found, faults = _verify(envelopes, public, place, content)
+    # One valid signature by the key is enough: those of other keys are then only listed.
+    valid = any(one.valid for one in found.values())
+    listed = [found.get(file, CheckedSignature(file=file.name)) for file in envelopes if valid or file in found]
+    stale = [text for file, texts in faults.items() if not valid or file in found for text in texts]
+    return listed, [*(foreign if in_folder or not valid else []), *stale]
+
+
+def _read_envelopes(files: Sequence[Path]) -> tuple[dict[Path, tuple[Envelope, Statement]], list[str]]:
+    """The envelopes with their statements, of which nothing is verified, and what is wrong with the files that are none."""
+    envelopes, foreign = {}, []
     for file in files:
         try:
             envelope = Envelope.read(file)
-            if not envelope.is_signed_with(public):
-                raise BadInput(_other_key(envelope, identity), file=file.name)
-            statement = envelope.statement(file)
+            envelopes[file] = envelope, envelope.statement(file)
         except OSError as error:
-            faults.append(str(explain_os_error(error, file.name)))
-            continue
+            foreign.append(str(explain_os_error(error, file.name)))
         except BadInput as bad:
-            faults.append(str(bad))
+            foreign.append(str(bad))
+    return envelopes, foreign
+
+
+def _verify(
+    envelopes: Mapping[Path, tuple[Envelope, Statement]], public: Any, place: Path, content: str
+) -> tuple[dict[Path, CheckedSignature], dict[Path, list[str]]]:
+    """The signatures by the key, and by file what is wrong."""
+    identity = key_id(public)
+    found, faults = {}, {}
+    for file, (envelope, statement) in envelopes.items():
+        if not envelope.is_signed_with(public):
+            faults[file] = [str(BadInput(_other_key(envelope, identity), file=file.name))]
             continue
         changes = [f"{file.name}, signed with the key {identity}: {text}" for text in statement.find_changes(place, content)]
-        found.append(CheckedSignature(file=file.name, key=identity, signer=statement.predicate.signer, valid=not changes))
-        faults += changes
-    return _judge(found, faults, files)
-
-
-def _judge(
-    found: Sequence[CheckedSignature], faults: Sequence[str], files: Sequence[Path]
-) -> tuple[list[CheckedSignature], list[str]]:
-    """One valid signature by the key is enough: those of other keys are then only listed."""
-    if not any(one.valid for one in found):
-        return list(found), list(faults)
-    by_key = {one.file: one for one in found}
-    stale = [fault for fault in faults if any(fault.startswith(f"{one.file}, ") and not one.valid for one in found)]
-    return [by_key.get(file.name, CheckedSignature(file=file.name)) for file in files], stale
+        found[file] = CheckedSignature(file=file.name, key=identity, signer=statement.predicate.signer, valid=not changes)
+        faults[file] = changes
+    return found, faults
 
 
 def _other_key(envelope: Envelope, identity: str) -> str:

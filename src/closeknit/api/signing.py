@@ -63,7 +63,7 @@ def sign(
     ...     _ = ck.new_keys(f"{folder}/key")
     ...     _ = ck.sign(f"{folder}/out", f"{folder}/key", signer="Data Office")
     ...     print(ck.audit(f"{folder}/out", key=f"{folder}/key.pub").signatures[0].line())
-    signed by 'Data Office' with the key sha256:...; nothing has changed since
+    signed by 'Data Office' with the key sha256:...; certificate and release files have not changed since
     """
     file = _find_release(folder)
     certificate = certificate_file(file)
@@ -87,4 +87,7 @@ def sign(
 def _find_release(folder: str | PathLike[str]) -> Any:
     if Path(folder).is_dir() and not (Path(folder) / CERTIFICATE).exists() and not (Path(folder).parent / CERTIFICATE).exists():
         raise BadInput(f"there is no {CERTIFICATE} in this folder", file=folder, right="name the folder of a saved release")
+    if Path(folder).is_file() and not (Path(folder).parent / CERTIFICATE).exists():
+        what = f"only a saved folder can be signed, and there is no {CERTIFICATE} next to this file"
+        raise BadInput(what, file=folder, right="save the release to a folder and name that")
     return release_file(folder)

@@ -81,7 +81,7 @@ def audit(
     with handle_errors():
         from closeknit.api import audit as audit_release
         from closeknit.api.recipe import Recipe
-        from closeknit.cli.audit_output import place_name, print_audits, release_of
+        from closeknit.cli.audit_output import name_releases, print_audits
 
         place = {"table": table, "sheet": sheet, "header": header_row, "labels": labels, "version": version}
         options: dict[str, Any] = {
@@ -95,7 +95,7 @@ def audit(
             options["escape_formulas"] = requested.escape_formulas
         else:
             options |= {"certificate": certificate, "key": key}
-        releases = {place_name(release): data_of(release, **place) for release in map(release_of, files)}
+        releases = {name: data_of(release, **place) for name, release in name_releases(files).items()}
         found = {name: audit_release(release, **options) for name, release in releases.items()}
         status = print_audits(found, AuditFormat.json.value if as_json else format.value)
     if status:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from closeknit import __version__
@@ -36,6 +37,30 @@ def place_name(file: str) -> str:
     """
     place = str(place_of(file)).encode(errors="replace").decode()
     return place if "://" in place else shorten_path(Path(place))
+
+
+def name_releases(files: Iterable[str]) -> dict[str, str]:
+    """The releases by the names that an output gives them: each release once, and different ones with equal names numbered.
+
+    Args:
+        files: as the user wrote them.
+
+    >>> name_releases(["a.csv", "b.csv", "./a.csv"])
+    {'a.csv': 'a.csv', 'b.csv': 'b.csv'}
+    """
+    named: dict[str, str] = {}
+    seen = set()
+    for release in map(release_of, files):
+        shown = name = place_name(release)
+        same = (shown, release if "://" in release else os.path.realpath(release))
+        if same in seen:
+            continue
+        seen.add(same)
+        number = 2
+        while name in named:
+            name, number = f"{shown} ({number})", number + 1
+        named[name] = release
+    return named
 
 
 def print_audits(audits: Mapping[str, Audit], format: str) -> int:

@@ -100,7 +100,8 @@ class CheckedSignature(Record):
         if self.key is None:
             return f"{self.file} is present and was not verified: give the public key of its signer"
         who = f"signed by '{self.signer}' with" if self.signer else "signed with"
-        return f"{who} the key {self.key}; {'nothing has' if self.valid else 'something'} changed since"
+        what = "certificate and release files have not" if self.valid else "something"
+        return f"{who} the key {self.key}; {what} changed since"
 
 
 class Audit(Summarized, Record):

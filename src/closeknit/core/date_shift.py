@@ -1,6 +1,7 @@
-"""Dates that are shifted by a random number of days, the same for all rows and date columns of one person.
+"""Dates that are shifted by a random number of days, the same for all rows of one person and all date columns of equal `shift`.
 
-The days between two dates of a person are kept, so lengths of stay and orders of events are. No guarantee follows: whoever
+The days between two dates of a person are kept, so lengths of stay and orders of events are; between columns of different
+`shift` they are not, because each `shift` has a draw of its own. No guarantee follows: whoever
 knows one true date of a person finds the shift and with it all others. Guarantees are judged on the shifted dates.
 """
 

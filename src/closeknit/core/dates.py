@@ -77,7 +77,7 @@ class Date(Kind):
         hi: last day that may occur.
         format: format of the raw dates ("%d.%m.%Y", or "iso"); detected from all values of the column if None.
         level: short for `levels` from this one to the coarsest; None once they are set.
-        shift: dates are shifted by up to so many days, the same for all dates of a person.
+        shift: dates are shifted by up to so many days, the same for all dates of a person in columns of equal `shift`.
         reference: for years of birth, a day: people who may be 90 or older on it have one value, written as `<=1934`.
 
     >>> domain, codes = Date().bind(np.array(["2024-03-17", "2024-01-02", "2031-05-01"], dtype=object))
@@ -323,7 +323,8 @@ def date(
         hi: last day that may occur.
         format: format of the raw dates, such as "%d.%m.%Y" or "iso"; detected from all values if left out.
         level: short for all levels from this one on: `level="year"` publishes no month and no day.
-        shift: dates are shifted by up to so many days before anything else, the same for all dates of a person.
+        shift: dates are shifted by up to so many days before anything else, the same for all dates of a person in columns of
+            equal `shift`.
         reference: for years of birth, a day: people who may be 90 or older on it have one value, written as `<=1934`.
 
     >>> date(["month", "year"], format="%d.%m.%Y")

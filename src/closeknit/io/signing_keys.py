@@ -75,6 +75,8 @@ def read_private_key(path: str | PathLike[str], passphrase: str | None = None) -
     """
     ed25519, serialization = _import_cryptography()
     text = _read_key(path)
+    if b"BEGIN PUBLIC KEY" in text:
+        raise BadInput("this is a public key", file=path, right=f"name the private one, without {PUBLIC_SUFFIX}")
     if Path(path).stat().st_mode & 0o077:
         raise BadInput("others can read this private key", file=path, right=f"run: chmod 600 {path}")
     if is_encrypted(path) and passphrase is None:

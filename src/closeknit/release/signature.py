@@ -134,13 +134,18 @@ class Statement(Record):
         if self.predicate.content_sha256 != content:
             yield "it signs another release: the content hash that it covers is not that of this one"
         digests = {entry.name: entry.digest.get("sha256") for entry in self.subject}
+        main = next((name.split("/")[0] for name in digests if name != certificate.name), None)
+        compared = {main} if self.predicate.content_sha256 == content else set()  # it may have been audited in another place
         if certificate.name not in digests:
             yield f"it does not cover {certificate.name}"
         for name, digest in digests.items():
             place = certificate.parent / name
             if ".." in Path(name).parts or Path(name).is_absolute():
                 yield f"it names the file {name}, which is in another folder"
-            elif place.is_file() and sha256_of(place) != digest:
+            elif not place.is_file():
+                if (top := name.split("/")[0]) not in compared or (certificate.parent / top).exists():
+                    yield f"{name} was signed and is not there"
+            elif sha256_of(place) != digest:
                 yield f"{name} has changed since it was signed"
         yield from _certificate_changes(parse_json(read_limited(certificate), certificate), self.predicate.certificate)
 
@@ -179,6 +184,8 @@ class Envelope:
         Args:
             file: the envelope.
         """
+        if file.exists() and not file.is_file():
+            raise BadInput("is not a file", file=file.name, right=_WRITTEN)
         with open(file, "rb") as opened:
             data = opened.read(MOST_ENVELOPE_BYTES + 1)
         if len(data) > MOST_ENVELOPE_BYTES:
@@ -207,7 +214,7 @@ class Envelope:
         return any(is_signed_with(public, signature, message) for _, signature in self.signatures)
 
     def statement(self, file: Path) -> Statement:
-        """The statement, once its signature is verified.
+        """The statement, of which nothing is verified before its signature is.
 
         Args:
             file: the envelope, for messages.
