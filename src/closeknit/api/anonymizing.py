@@ -158,7 +158,7 @@ def _on_spark(
     options: dict[str, Any],
 ) -> Release:
     refuse_shifts(schema, "on Spark")
-    refuse_whole(models, ON_SPARK)
+    refuse_whole([model for model in models if not model.of_method], ON_SPARK)
     if escape_formulas:
         raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
     data = place_of(data) if isinstance(data, Source) else data

@@ -44,7 +44,7 @@ def datetime(
         format: format of the raw date-times, such as "%d.%m.%Y %H:%M" or "iso"; detected from all values if left out.
 
     >>> datetime(["minute", "hour", "day"])
-    DateTime(levels=('minute', 'hour', 'day'), lo=None, hi=None, format=None)
+    DateTime(levels=('minute', 'hour', 'day'))
     """
     return DateTime(levels=LEVELS if levels is None else tuple(levels), lo=lo, hi=hi, format=format)
 

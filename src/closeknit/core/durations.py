@@ -83,7 +83,7 @@ def duration(
         snap: whether ranges of whole numbers end at multiples of `step`, too.
 
     >>> duration("minute", 0, 600, step=15)
-    Duration(lo=0, hi=600, step=15, bins=None, snap=False, unit='minute')
+    Duration(lo=0, hi=600, step=15, unit='minute')
     """
     return Duration(lo=lo, hi=hi, step=step, bins=bins, snap=snap, unit=unit)
 
