@@ -124,6 +124,27 @@ def test_a_release_is_one_commit_with_its_certificate(kind: int, release: ck.Rel
         assert len(table.current_snapshot().summary.additional_properties[HASH_KEY]) == 64
 
 
+def test_a_release_replaces_releases_only(release: ck.Release, tmp_path: Path) -> None:
+    delta, iceberg = places(tmp_path)
+    for place in (delta, iceberg):
+        for replace in (False, True, True):
+            release.write_to(place, replace=replace)
+    lake, raw = tmp_path / "release", table_from_columns(release.columns).slice(0, 1)
+    deltalake.DeltaTable(lake).optimize.compact()
+    deltalake.DeltaTable(lake).vacuum(dry_run=False)
+    release.write_to(delta, replace=True)
+    deltalake.write_deltalake(lake, raw, mode="append")
+    open_catalogue(tmp_path).load_table("hospital.release").append(raw)
+    for place in (delta, iceberg):
+        with pytest.raises(BadInput, match="was not written by closeknit; choose another place: earlier versions stay"):
+            release.write_to(place, replace=True)
+    commit = lake / "_delta_log" / f"{deltalake.DeltaTable(lake).version():020}.json"
+    lines = commit.read_text("utf-8").splitlines()
+    commit.write_text("\n".join(line for line in lines if "commitInfo" not in line), encoding="utf-8")
+    with pytest.raises(BadInput, match="was not written by closeknit"):  # a commit that does not say who made it
+        release.write_to(delta, replace=True)
+
+
 def test_a_changed_table_is_found(release: ck.Release, tmp_path: Path) -> None:
     release.write_to(f"delta://{tmp_path}/release")
     deltalake.DeltaTable(tmp_path / "release").optimize.compact()  # other files, the same rows
@@ -180,6 +201,18 @@ def test_an_address_with_a_password_is_refused_without_repeating_it() -> None:
         with pytest.raises(BadInput, match="set them in the environment") as found:
             read(place)
         assert "hunter2" not in str(found.value)
+
+
+def test_options_of_an_address_are_refused_without_repeating_them() -> None:
+    for place in ("delta+s3://bucket/t?aws_secret_access_key=hunter2", "iceberg://lake?token=hunter2"):
+        with pytest.raises(BadInput, match="the address has options after") as found:
+            ck.suggest(place)
+        assert "hunter2" not in str(found.value)
+        shown = RUNNER.invoke(app, ["inspect", place])
+        assert shown.exit_code == 2 and "hunter2" not in shown.output
+    assert DeltaTable("delta+abfss://data@clinic.dfs.core.windows.net/t").location.startswith("abfss://data@clinic")
+    with pytest.raises(BadInput, match="has credentials"):
+        DeltaTable("delta+abfss://data:hunter2@clinic.dfs.core.windows.net/t")
 
 
 def test_hive_partitions_become_columns(tmp_path: Path) -> None:

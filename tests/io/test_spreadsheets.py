@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import xlsxwriter
 import yaml
+from python_calamine import CalamineWorkbook
 from typer.testing import CliRunner
 
 import closeknit as ck
@@ -322,6 +323,21 @@ def test_a_bomb_is_refused_unread(tmp_path: Path) -> None:
     (tmp_path / "b.xlsx").write_bytes(lying)
     with pytest.raises(BadInput, match=r"mine.xlsx: it decompresses to more than"):
         read_table(tmp_path / "b.xlsx", "mine.xlsx", Limits(unpacked=declared // 2))
+
+
+@pytest.mark.parametrize("spoiled", ["sizes", "names", "end"])
+def test_a_part_that_declares_too_little_is_refused(spoiled: str, tmp_path: Path) -> None:
+    path = write_book(tmp_path / "a.xlsx", [["age"], *([30],) * 2000])
+    lying = bytearray(path.read_bytes())
+    for match in re.finditer(b"PK\x01\x02", bytes(lying)):
+        lying[match.start() + 24 : match.start() + 28] = (100).to_bytes(4, "little")
+    if spoiled == "names":  # the local name of the first part, which the library does not compare
+        lying[30:31] = b"?"
+    (tmp_path / "b.xlsx").write_bytes(lying + bytes(70_000 if spoiled == "end" else 0))  # the end is found by the library only
+    with CalamineWorkbook.from_path(tmp_path / "b.xlsx") as book:
+        assert len(book.get_sheet_by_index(0).to_python()) == 2001
+    with pytest.raises(BadInput, match=r"decompresses to more than it declares|not a complete"):
+        read(tmp_path / "b.xlsx")
 
 
 def test_a_cell_far_away_is_refused(tmp_path: Path) -> None:

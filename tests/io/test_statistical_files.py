@@ -29,6 +29,7 @@ from closeknit.io.canonical import content_hash
 from closeknit.io.files import read
 from closeknit.io.labels import Labels
 from closeknit.io.statistical import StatisticalFile
+from closeknit.io.statistical_writing import CLOCKS
 from closeknit.io.written_files import write_release_file
 from closeknit.web.desk.table_preview import Limits, read_table
 
@@ -211,6 +212,18 @@ def test_labels_travel_to_the_release(suffix: str, tmp_path: Path) -> None:
     assert saved.read_labels().values["disease"] == {
         code: text for code, text in codes.items() if text in release.columns["disease"].values.tolist()
     }
+
+
+@pytest.mark.parametrize(
+    ("suffix", "clock"), [(".dta", "05 Feb 2021 10:15"), (".sav", "05 Feb 2110:15:16"), (".xpt", "12MAR20:10:11:12")]
+)
+def test_only_the_clock_of_the_machine_is_left_out(suffix: str, clock: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a{suffix}"
+    write_release_file(Columns.of({"a": [clock, "x"]}), path, labels=Labels({"a": f"as of {clock}"}, {}))
+    assert StatisticalFile(str(path)).read()["a"].cells() == [clock, "x"]
+    assert StatisticalFile(str(path)).read_labels().variables == {"a": f"as of {clock}"}
+    _, constant, end = CLOCKS[suffix]
+    assert path.read_bytes()[:end].endswith(constant) and path.read_bytes().count(constant) == (4 if suffix == ".xpt" else 1)
 
 
 def test_the_page_refuses_by_the_head_of_the_file(tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ from closeknit.io.source import Source
 CERTIFICATE_KEY, HASH_KEY = "closeknit.certificate", "closeknit.certificate_sha256"
 ONE_FILE = 1 << 40  # bytes: the order of rows is certain within one file only
 LOG = "_delta_log"
+UPKEEP = ("OPTIMIZE", "VACUUM")  # operations that write no other rows
+FOREIGN = "a version of this table was not written by closeknit"
+ELSEWHERE = "choose another place: earlier versions stay readable, so only releases are replaced"
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class DeltaTable(Source):
     version: int | str | None = None
 
     def __post_init__(self) -> None:
+        refuse_credentials(self.path)
+        refuse_options(self.path)
         object.__setattr__(self, "version", whole_version(self.version))
 
     @classmethod
@@ -85,12 +90,15 @@ class DeltaTable(Source):
             columns: the written cells.
             certificate: the certificate as JSON.
             private: not written: every reader of a lake sees all of it.
-            replace: whether a table there gets the release as its next version; earlier versions stay readable.
+            replace: whether a table there gets the release as its next version; earlier versions stay readable, so every one
+                of them must be a release.
         """
         with self._open() as library:
             there = library.DeltaTable.is_deltatable(self.location)
             if there and not replace:
                 raise BadInput("there is a table already", file=self.place, right="choose another place, or replace it")
+            if there and not _has_only_releases(library.DeltaTable(self.location)):
+                raise BadInput(FOREIGN, file=self.place, right=ELSEWHERE)
             library.write_deltalake(
                 self.location,
                 table_from_columns(columns),
@@ -103,7 +111,6 @@ class DeltaTable(Source):
     @contextmanager
     def _open(self) -> Iterator[Any]:
         """The library; what it finds wrong becomes a sentence."""
-        refuse_credentials(self.path)
         library = load_extra("deltalake", "lake", "Delta tables", self.place)
         try:
             yield library
@@ -112,6 +119,13 @@ class DeltaTable(Source):
         except (library.exceptions.DeltaError, OSError, ValueError) as error:
             right = "check the version and the files of the table" if self.version is not None else "check the table"
             raise BadInput(f"the Delta table cannot be used ({first_line(error)})", file=self.place, right=right) from None
+
+
+def _has_only_releases(table: Any) -> bool:
+    """Whether every version has a certificate; the history leaves out commits that do not say what they did."""
+    commits = table.history()
+    kept = [CERTIFICATE_KEY in commit or str(commit.get("operation")).startswith(UPKEEP) for commit in commits]
+    return len(kept) == table.version() + 1 and all(kept)
 
 
 def describe_certificate(certificate: str) -> dict[str, str]:
@@ -143,9 +157,20 @@ def refuse_credentials(place: str) -> None:
     """
     scheme, _, rest = place.partition("://")
     user, at, _ = rest.partition("/")[0].rpartition("@")
-    container = scheme.lower() in ("az", "abfs", "abfss") and ":" not in user  # container@account
+    container = scheme.lower().removeprefix("delta+") in ("az", "abfs", "abfss") and ":" not in user  # container@account
     if at and not container:
         raise BadInput("the address has credentials in it", right="leave them out, and set them in the environment")
+
+
+def refuse_options(place: str) -> None:
+    """Refuse an address with options, which may be credentials; the message does not repeat them.
+
+    >>> refuse_options("delta+s3://bucket/people?aws_secret_access_key=secret")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: the address has options after '?'; leave them out, and set them in the environment
+    """
+    if "://" in place and "?" in place:
+        raise BadInput("the address has options after '?'", right="leave them out, and set them in the environment")
 
 
 def first_line(error: BaseException) -> str:

@@ -11,7 +11,16 @@ from typing import Any, ClassVar
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.io.coded_batches import columns_from_batches
-from closeknit.io.delta import CERTIFICATE_KEY, describe_certificate, first_line, refuse_credentials, whole_version
+from closeknit.io.delta import (
+    CERTIFICATE_KEY,
+    ELSEWHERE,
+    FOREIGN,
+    describe_certificate,
+    first_line,
+    refuse_credentials,
+    refuse_options,
+    whole_version,
+)
 from closeknit.io.extras import load_extra
 from closeknit.io.names import Wanted, check_names, choose_columns
 from closeknit.io.parquet import table_from_columns
@@ -42,6 +51,8 @@ class IcebergTable(Source):
     version: int | str | None = None
 
     def __post_init__(self) -> None:
+        refuse_credentials(self.url)
+        refuse_options(self.url)
         object.__setattr__(self, "version", whole_version(self.version))
 
     def read(self, columns: Wanted = None) -> Columns:
@@ -66,9 +77,8 @@ class IcebergTable(Source):
             found = catalog.load_table(self._identifier())
             snapshot = found.current_snapshot() if self.version is None else found.snapshot_by_id(self.version)
             while snapshot is not None:
-                stated = snapshot.summary.additional_properties.get(CERTIFICATE_KEY) if snapshot.summary else None
-                if stated is not None:
-                    return str(stated)
+                if (stated := _certificate_of(snapshot)) is not None:
+                    return stated
                 before = snapshot.parent_snapshot_id
                 snapshot = None if before is None else found.snapshot_by_id(before)
         return super().read_certificate()
@@ -80,7 +90,8 @@ class IcebergTable(Source):
             columns: the written cells.
             certificate: the certificate as JSON.
             private: not written: every reader of a lake sees all of it.
-            replace: whether the rows of a table there are replaced; earlier snapshots stay readable.
+            replace: whether the rows of a table there are replaced; earlier snapshots stay readable, so every one of them must
+                be a release.
         """
         rows, stated = table_from_columns(columns), describe_certificate(certificate)
         name = self._identifier()
@@ -88,7 +99,10 @@ class IcebergTable(Source):
             if catalog.table_exists(name):
                 if not replace:
                     raise BadInput("there is a table already", file=self._shown, right="choose another name, or replace it")
-                catalog.load_table(name).overwrite(rows, snapshot_properties=stated)
+                table = catalog.load_table(name)
+                if not all(_certificate_of(snapshot) for snapshot in table.snapshots()):
+                    raise BadInput(FOREIGN, file=self._shown, right=ELSEWHERE)
+                table.overwrite(rows, snapshot_properties=stated)
                 return
             catalog.create_namespace_if_not_exists(name.rpartition(".")[0])
             with catalog.create_table_transaction(name, schema=rows.schema, properties=ONE_FILE) as commit:
@@ -107,7 +121,6 @@ class IcebergTable(Source):
     @contextmanager
     def _open(self, new: bool = False) -> Iterator[Any]:
         """The catalogue, which may be `new`; what the libraries find wrong becomes a sentence."""
-        refuse_credentials(self.url)
         library, exceptions, database = (
             load_extra(module, "lake", "Iceberg tables", self._shown)
             for module in ("pyiceberg.catalog", "pyiceberg.exceptions", "sqlalchemy.exc")
@@ -121,6 +134,11 @@ class IcebergTable(Source):
         except (*faults, database.SQLAlchemyError, ValueError, OSError) as error:
             what = f"the Iceberg table cannot be used ({first_line(error)})"
             raise BadInput(what, file=self._shown, right="check the catalogue and the table") from None
+
+
+def _certificate_of(snapshot: Any) -> str | None:
+    stated = snapshot.summary.additional_properties.get(CERTIFICATE_KEY) if snapshot.summary else None
+    return None if stated is None else str(stated)
 
 
 def _open_file(library: Any, file: Path, new: bool) -> Any:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import reduce
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
@@ -29,6 +31,7 @@ CELL = 32  # bytes of a cell in the library
 ROW = re.compile(rb"\br(?:ef)?=[\"'](?:[A-Z]+\d+:)?[A-Z]{0,3}(\d{1,7})[\"']")  # of a cell, or the last of an extent
 COLUMN = re.compile(rb"\br(?:ef)?=[\"'](?:[A-Z]+\d+:)?([A-Z]{1,3})\d")
 MOST_UNPACKED = 8 << 30  # declared bytes of a workbook: more than 20 million full cells
+OLE = b"\xd0\xcf\x11\xe0"  # the first bytes of an .xls, and of an encrypted workbook
 RELEASE_SHEET, CERTIFICATE_SHEET = "release", "certificate"
 
 
@@ -122,9 +125,7 @@ class Spreadsheet(Source):
             right = "save it without a password"
             raise BadInput("the workbook is encrypted with a password", file=self.path, right=right) from None
         except calamine.CalamineError:
-            suffix = Path(self.path).suffix.lower()
-            what, right = f"this is not a complete {suffix} workbook", f"save it again as {suffix}, or give a CSV file"
-            raise BadInput(what, file=self.path, right=right) from None
+            raise _incomplete(self.path) from None
         except OSError as error:
             raise explain_os_error(error, self.path) from None
 
@@ -279,18 +280,67 @@ def pause_collection() -> Iterator[None]:
 
 
 def refuse_inflated(path: str | Path, most: int = MOST_UNPACKED) -> None:
-    """Refuse a compressed workbook by the size that it declares, before it is read.
+    """Refuse a compressed workbook by the size that it declares, before it is read, and one that declares too little.
 
     Args:
         path: the workbook.
         most: the largest number of bytes that is read.
     """
     try:
-        if not zipfile.is_zipfile(path):
-            return
-        with zipfile.ZipFile(path) as pack:
-            declared = sum(entry.file_size for entry in pack.infolist())
-    except (zipfile.BadZipFile, OSError):
-        return  # reading it reports what is wrong
-    if declared > most:
-        raise BadInput(f"it decompresses to more than {most:,} bytes", file=path, right="give a smaller table")
+        with open(path, "rb") as file:
+            if Path(path).suffix.lower() == ".xls" or file.read(len(OLE)) == OLE:
+                return  # not compressed
+            with zipfile.ZipFile(file) as pack:
+                if sum(entry.file_size for entry in pack.infolist()) > most:
+                    raise BadInput(f"it decompresses to more than {most:,} bytes", file=path, right="give a smaller table")
+                if any(_declares_too_little(pack, entry, file) for entry in pack.infolist()):
+                    right = "save it again with a spreadsheet program"
+                    raise BadInput("it decompresses to more than it declares", file=path, right=right)
+    except (zipfile.BadZipFile, zlib.error, struct.error, RuntimeError):  # the library would read some of these
+        raise _incomplete(path) from None
+    except OSError as error:
+        raise explain_os_error(error, path) from None
+
+
+def _declares_too_little(pack: zipfile.ZipFile, entry: zipfile.ZipInfo, file: IO[bytes]) -> bool:
+    """Whether a part is longer than it says; what is beyond its length stays compressed."""
+    sizes = accumulate(len(block) for block in unpack_part(pack, entry, file))
+    return any(size > entry.file_size for size in sizes)
+
+
+def _incomplete(path: str | Path) -> BadInput:
+    suffix = Path(path).suffix.lower()
+    what, right = f"this is not a complete {suffix} workbook", f"save it again as {suffix}, or give a CSV file"
+    return BadInput(what, file=path, right=right)
+
+
+def unpack_part(pack: zipfile.ZipFile, entry: zipfile.ZipInfo, file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a part of an archive as it is, however long it says that it is.
+
+    Args:
+        pack: the archive.
+        entry: the part.
+        file: the file of the archive.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as pack:
+    ...     pack.writestr("a.txt", "age")
+    >>> with zipfile.ZipFile(file) as pack:
+    ...     b"".join(unpack_part(pack, pack.infolist()[0], file))
+    b'age'
+    """
+    with pack.open(entry):  # its head is in order
+        file.seek(entry.header_offset + 26)
+        name, extra = struct.unpack("<HH", file.read(4))
+        file.seek(name + extra, os.SEEK_CUR)
+    packed, opened = entry.compress_size, zlib.decompressobj(-15)
+    while packed > 0 and not opened.eof and (block := file.read(min(packed, READ))):
+        packed -= len(block)
+        if entry.compress_type != zipfile.ZIP_DEFLATED:
+            yield block
+            continue
+        while block:
+            yield opened.decompress(block, READ)
+            block = opened.unconsumed_tail
+    yield opened.flush()

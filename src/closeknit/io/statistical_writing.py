@@ -23,13 +23,13 @@ OTHER = "rename it, or save the release as csv or parquet"
 LONGEST_NAME = {".dta": 32, ".sav": 64, ".xpt": 32}
 WRITERS = {".dta": "write_dta", ".sav": "write_sav", ".xpt": "write_xport"}
 DATES = {".dta": ("%td", STATA_ZERO, DAY), ".sav": ("SDATE10", SPSS_ZERO, SECOND), ".xpt": ("DATE9.", SAS_ZERO, DAY)}
-# The clock of the machine in the head of a file: the same release must give the same bytes.
+# The clock of the machine in the head of a file, and the byte where the last one ends, before all labels and cells: the
+# same release must give the same bytes.
 CLOCKS = {
-    ".dta": (re.compile(rb"\d\d \w{3} \d{4} \d\d:\d\d"), b"01 Jan 2000 00:00"),
-    ".sav": (re.compile(rb"\d\d \w{3} \d\d\d\d:\d\d:\d\d"), b"01 Jan 0000:00:00"),
-    ".xpt": (re.compile(rb"\d\d[A-Z]{3}\d\d:\d\d:\d\d:\d\d"), b"01JAN00:00:00:00"),
+    ".dta": (re.compile(rb"\d\d \w{3} \d{4} \d\d:\d\d"), b"01 Jan 2000 00:00", 139),
+    ".sav": (re.compile(rb"\d\d \w{3} \d\d\d\d:\d\d:\d\d"), b"01 Jan 0000:00:00", 109),
+    ".xpt": (re.compile(rb"\d\d[A-Z]{3}\d\d:\d\d:\d\d:\d\d"), b"01JAN00:00:00:00", 496),
 }
-HEAD = 2_000  # bytes
 
 
 def write_statistical(columns: Columns, path: Path, labels: Labels | None) -> None:
@@ -93,8 +93,8 @@ def _fit_column(column: Column) -> Column:
 
 
 def _set_clock(path: Path) -> None:
-    clock, constant = CLOCKS[path.suffix]
+    clock, constant, end = CLOCKS[path.suffix]
     with path.open("r+b") as file:
-        head = clock.sub(constant, file.read(HEAD))
+        head = clock.sub(constant, file.read(end))
         file.seek(0)
         file.write(head)

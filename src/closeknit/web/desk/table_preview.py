@@ -5,15 +5,13 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import os
 import re
-import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +27,7 @@ from closeknit.io.files import kind_of, read_with_format, write_csv
 from closeknit.io.parquet import parquet_size
 from closeknit.io.source import Source
 from closeknit.io.sources import source_of
+from closeknit.io.spreadsheets import unpack_part
 
 SHOWN_ROWS = 10
 FREQUENT = 5
@@ -132,24 +131,7 @@ def _unpack(path: Path) -> Iterator[bytes]:
     elif zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as pack, open(path, "rb") as file:
             for entry in pack.infolist():
-                yield from _unpack_entry(pack, entry, file)
-
-
-def _unpack_entry(pack: zipfile.ZipFile, entry: zipfile.ZipInfo, file: IO[bytes]) -> Iterator[bytes]:
-    """Yield a part of an archive as it is, however long it says that it is."""
-    with pack.open(entry):  # its head is in order
-        file.seek(entry.header_offset + 26)
-        name, extra = struct.unpack("<HH", file.read(4))
-        file.seek(name + extra, os.SEEK_CUR)
-    packed, opened = entry.compress_size, zlib.decompressobj(-15)
-    while packed > 0 and (block := file.read(min(packed, BLOCK))):
-        packed -= len(block)
-        if entry.compress_type != zipfile.ZIP_DEFLATED:
-            yield block
-            continue
-        while block:
-            yield opened.decompress(block, BLOCK)
-            block = opened.unconsumed_tail
+                yield from unpack_part(pack, entry, file)
 
 
 def _refuse_declared(path: Path, name: str, most: Limits) -> None:
