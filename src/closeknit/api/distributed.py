@@ -109,10 +109,7 @@ def anonymize_on_spark(
         if written.coding is not coding:  # rows were suppressed, so the reference is another one
             coding, whole = written.coding, whole_class(written.coding)
             vacuous = vacuity_notes(models, lambda _: whole, allow_vacuous)
-        shape = choose_form(None if written.form is form else written.form, form, form, method)
-        if spec(shape).get("cells") != spec(written.form).get("cells"):
-            what = f"on Spark {method.name} has its own form, and {form} was requested"
-            raise BadInput(what, right="leave cells out, or anonymize without an engine")
+        shape = _choose_form_on_spark(written, form, method)
         public = build_public_schema(coding.head.schema, written.columns)  # with the steps that were proposed
         measured = written.measure(public, models, all_secrets(public), rows - coding.rows)
         refuse_unmet(measured.guarantees)
@@ -130,6 +127,15 @@ def _note_formulas(written: Any, schema: Schema) -> tuple[str, ...]:
 
     shown = Columns({**written.columns, **dict.fromkeys(schema.plain, NO_CELLS)}, 0)
     return note_formulas(formula_notes(shown, find_formulas(written.frame, schema.plain)))
+
+
+def _choose_form_on_spark(written: Any, form: Form, method: Method) -> Form:
+    """The form of the release; cells that were not written so are refused."""
+    shape = choose_form(None if written.form is form else written.form, form, form, method)
+    if spec(shape).get("cells") != spec(written.form).get("cells"):
+        what = f"on Spark {method.name} has its own form, and {form} was requested"
+        raise BadInput(what, right="leave cells out, or anonymize without an engine")
+    return shape
 
 
 def _check_plain(coding: Any, coded: Any) -> None:

@@ -139,7 +139,7 @@ class SoftStop(Method):
         if table.references:
             raise BadInput("soft_stop needs the whole table: a window is one of several releases", right="choose knit")
         root_holds(table, models)
-        request = repr((self, [model.origin for model in models]))
+        request = repr((self, [model.origin for model in models if not model.of_method]))  # attested or not, the same coins
         coins = Coins(sha256(f"{seed} {request} ".encode() + digest_table(table)).digest())
         return Outcome(self.cut_table(table, models, coins, progress), settled=True)
 
