@@ -31,7 +31,7 @@ from closeknit.io import spreadsheets
 from closeknit.io.canonical import content_hash
 from closeknit.io.files import read, write_csv
 from closeknit.io.spreadsheet_writing import write_xlsx
-from closeknit.io.spreadsheets import Spreadsheet, refuse_inflated
+from closeknit.io.spreadsheets import OLE, Spreadsheet, refuse_inflated
 from closeknit.io.written_files import write_release_file
 from closeknit.web.desk.table_preview import Limits, read_table
 
@@ -325,7 +325,7 @@ def test_a_bomb_is_refused_unread(tmp_path: Path) -> None:
         read_table(tmp_path / "b.xlsx", "mine.xlsx", Limits(unpacked=declared // 2))
 
 
-@pytest.mark.parametrize("spoiled", ["sizes", "names", "end"])
+@pytest.mark.parametrize("spoiled", ["sizes", "names", "end", "start"])
 def test_a_part_that_declares_too_little_is_refused(spoiled: str, tmp_path: Path) -> None:
     path = write_book(tmp_path / "a.xlsx", [["age"], *([30],) * 2000])
     lying = bytearray(path.read_bytes())
@@ -333,6 +333,8 @@ def test_a_part_that_declares_too_little_is_refused(spoiled: str, tmp_path: Path
         lying[match.start() + 24 : match.start() + 28] = (100).to_bytes(4, "little")
     if spoiled == "names":  # the local name of the first part, which the library does not compare
         lying[30:31] = b"?"
+    if spoiled == "start":
+        lying = bytearray(OLE) + lying
     (tmp_path / "b.xlsx").write_bytes(lying + bytes(70_000 if spoiled == "end" else 0))  # the end is found by the library only
     with CalamineWorkbook.from_path(tmp_path / "b.xlsx") as book:
         assert len(book.get_sheet_by_index(0).to_python()) == 2001

@@ -32,6 +32,7 @@ ROW = re.compile(rb"\br(?:ef)?=[\"'](?:[A-Z]+\d+:)?[A-Z]{0,3}(\d{1,7})[\"']")  #
 COLUMN = re.compile(rb"\br(?:ef)?=[\"'](?:[A-Z]+\d+:)?([A-Z]{1,3})\d")
 MOST_UNPACKED = 8 << 30  # declared bytes of a workbook: more than 20 million full cells
 OLE = b"\xd0\xcf\x11\xe0"  # the first bytes of an .xls, and of an encrypted workbook
+ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 RELEASE_SHEET, CERTIFICATE_SHEET = "release", "certificate"
 
 
@@ -122,10 +123,9 @@ class Spreadsheet(Source):
             with calamine.CalamineWorkbook.from_path(self.path) as book:
                 yield book
         except calamine.PasswordError:
-            right = "save it without a password"
-            raise BadInput("the workbook is encrypted with a password", file=self.path, right=right) from None
+            raise _explain_password(self.path) from None
         except calamine.CalamineError:
-            raise _incomplete(self.path) from None
+            raise _explain_damage(self.path) from None
         except OSError as error:
             raise explain_os_error(error, self.path) from None
 
@@ -288,16 +288,18 @@ def refuse_inflated(path: str | Path, most: int = MOST_UNPACKED) -> None:
     """
     try:
         with open(path, "rb") as file:
-            if Path(path).suffix.lower() == ".xls" or file.read(len(OLE)) == OLE:
+            if Path(path).suffix.lower() == ".xls":
                 return  # not compressed
+            if file.read(len(OLE)) == OLE:  # the library would look for an archive behind it
+                raise _explain_password(path) if ENCRYPTED in file.read() else _explain_damage(path)
             with zipfile.ZipFile(file) as pack:
                 if sum(entry.file_size for entry in pack.infolist()) > most:
                     raise BadInput(f"it decompresses to more than {most:,} bytes", file=path, right="give a smaller table")
                 if any(_declares_too_little(pack, entry, file) for entry in pack.infolist()):
                     right = "save it again with a spreadsheet program"
                     raise BadInput("it decompresses to more than it declares", file=path, right=right)
-    except (zipfile.BadZipFile, zlib.error, struct.error, RuntimeError):  # the library would read some of these
-        raise _incomplete(path) from None
+    except (zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, ValueError):  # the library would read some of these
+        raise _explain_damage(path) from None
     except OSError as error:
         raise explain_os_error(error, path) from None
 
@@ -308,7 +310,11 @@ def _declares_too_little(pack: zipfile.ZipFile, entry: zipfile.ZipInfo, file: IO
     return any(size > entry.file_size for size in sizes)
 
 
-def _incomplete(path: str | Path) -> BadInput:
+def _explain_password(path: str | Path) -> BadInput:
+    return BadInput("the workbook is encrypted with a password", file=path, right="save it without a password")
+
+
+def _explain_damage(path: str | Path) -> BadInput:
     suffix = Path(path).suffix.lower()
     what, right = f"this is not a complete {suffix} workbook", f"save it again as {suffix}, or give a CSV file"
     return BadInput(what, file=path, right=right)
