@@ -25,6 +25,7 @@ from sections import Section
 ROWS = 1_000_000
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 TABLE = "(name text, age bigint, sex text, zip text, job text, admission date, disease text, stay bigint, charge bigint)"
+CERTIFICATE = '{"content_sha256": ""}'  # as little as a release needs to be replaced by the next one
 
 
 def run(section: Section, rows: int | None) -> None:
@@ -48,7 +49,7 @@ def run(section: Section, rows: int | None) -> None:
             "psql out": lambda: psql(url, f"\\copy patients TO '{folder}/out.csv' CSV HEADER"),
             "ck.sql": lambda: Database(url, "patients").read(),
             "psql back": lambda: psql(url, "TRUNCATE copied", f"\\copy copied FROM '{file}' CSV HEADER"),
-            "to_sql": lambda: Database(url, "release").write(columns, "{}", private, replace=True),
+            "to_sql": lambda: Database(url, "release").write(columns, CERTIFICATE, private, replace=True),
         }
         times = clock.in_turns(jobs)
     lines = []
