@@ -282,3 +282,25 @@ def test_only_the_method_itself_attests_it(tmp_path: Path) -> None:
     for form in (ck.generalized(snap=True), ck.generalized(cells="stars")):
         with pytest.raises(BadInput, match="writes many classes alike"):
             ck.anonymize(PATIENTS, schema_of(ck.flat()), models, ck.SoftStop(), form=form)
+
+
+def test_a_table_smaller_than_k_meets_k_map_in_its_population() -> None:
+    people, few = pa.table({"age": [30, 40] * 10}), pa.table({"age": [30, 30, 40, 40]})
+    schema = ck.Schema(quasi={"age": ck.numeric()})
+    release = ck.anonymize(few, schema, [ck.KMap(5, population=people)], ck.Mondrian(), seed=2**80)
+    assert release.certificate.guarantees[0].met
+
+
+def test_comparisons_shuffle_by_a_secret_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, ...]] = []
+    right = ck.SoftStop.run
+
+    def run(self: ck.SoftStop, table: Any, *rest: Any) -> Any:
+        seen.append(tuple(table.sensitive[:, 0].tolist()))
+        return right(self, table, *rest)
+
+    monkeypatch.setattr(ck.SoftStop, "run", run)
+    for _ in range(2):
+        ck.compare(PATIENTS, schema_of(ck.flat()), [ck.KAnonymity(5)], [ck.SoftStop(), ck.Mondrian()], seed=2**70)
+    whole = [codes for codes in seen if len(codes) == 60]
+    assert len(set(whole)) > 1, "a fixed shuffle would be a function of who has which value"

@@ -202,9 +202,14 @@ def release_table(
     table = replace(table, suppressible=math.floor(number("suppress", suppress, least=0, most=1) * len(table)))
     check_request(table, with_folded(models, table), method)
     record_run(table.identity, models)  # from here on coins are drawn
-    found = [
-        _release_once(table, models, visible, method, form, usual, seed, progress) for visible in _list_visible(models, method)
-    ]
+    found, refusals = [], []
+    for visible in _list_visible(models, method):
+        try:
+            found.append(_release_once(table, models, visible, method, form, usual, seed, progress))
+        except Unsatisfiable as refusal:  # a stricter guarantee may be out of reach where the requested one is not
+            refusals.append(refusal)
+    if not found:
+        raise refusals[0]
     progress("done", 1.0)
     return min(found, key=lambda result: result.certificate.loss.a)
 
