@@ -16,14 +16,20 @@
     risk     risk measures of a million rows; special uniques on Adult
     workload  COUNT queries and a classifier on generalized, bucketized and sliced releases of Adult
     knit     Knit on Adult compared with our other methods and ARX's quoted figures: loss, utility, time
+    knit_lines  Knit on lines of Adult that it was not tuned for, compared with Mondrian and ARX's quoted figures
     knit_large  Knit on 100,000 rows of SAL, and on a million
     knit_time  what more of Knit's budget is worth, and the picture of it in the docs
     knit_optimum  how far Knit is from the best possible: all partitions of tiny tables, a lower bound for larger ones
+    refinement  what follows from a known method, and from how cells are written
     minimality  what an adversary who knows the method learns from its classes, for every method
+    known_algorithm  every attack of an adversary who knows the algorithm, on every method and several tables
+    coarsening  loss of ages that are snapped when written, and coarsened before the method, on Adult
     soft_stop  loss of SoftStop on Adult compared with Knit and Mondrian
+    stream_delay  loss of every stream over the mean and the largest delay, and the picture of it in the docs
     stream_speed  rows a second of every stream, and memory over 50,000,000 rows
     spark    Mondrian and SABRE on 1,000,000 to 100,000,000 generated rows on Spark, compared with its reading and writing
     databases  1,000,000 generated rows out of PostgreSQL and back, compared with `psql \\copy`
+    databases_large  the same with 10,000,000 rows
     web      Adult and SAL by `closeknit serve` compared with the command, and its response time
     files    reading Excel and Stata files compared with what their libraries need alone
     arx      quoted figures of ARX on Adult compared with ours
@@ -45,19 +51,23 @@ from pathlib import Path
 import adult
 import arx
 import burel
+import coarsening
 import databases
 import files
 import growth
 import incognito
 import knit
 import knit_large
+import knit_lines
 import knit_optimum
 import knit_time
+import known_algorithm
 import machine
 import measures
 import minimality
 import mondrian
 import on_spark
+import refinement
 import risk
 import rivals
 import sabre
@@ -68,6 +78,7 @@ import slicing
 import soft_stop
 import speed
 import start
+import stream_delay
 import stream_speed
 import web
 import workload
@@ -91,14 +102,20 @@ BENCHMARKS = {
     "risk": ("Risk measures: how long they take", risk.run),
     "workload": ("Worth of a release: COUNT queries and learning on Adult", workload.run),
     "knit": ("Knit on Adult: loss, use and time", knit.run),
+    "knit_lines": ("Knit on lines that it was not tuned for", knit_lines.run),
     "knit_large": ("Knit on more rows", knit_large.run),
     "knit_time": ("Knit: what a larger budget is worth", knit_time.run),
     "knit_optimum": ("Knit: how far from the best possible", knit_optimum.run),
+    "refinement": ("Refinement and downcoding: what follows from a known method", refinement.run),
     "minimality": ("Minimality: what an adversary who knows the method learns", minimality.run),
+    "known_algorithm": ("The algorithm is known: attacks on every method", known_algorithm.run),
+    "coarsening": ("Coarsening before the method compared with snapping", coarsening.run),
     "soft_stop": ("SoftStop: what safety against a known algorithm costs", soft_stop.run),
+    "stream_delay": ("Streams: loss over delay", stream_delay.run),
     "stream_speed": ("Streams: rows a second, and memory", stream_speed.run),
     "spark": ("Spark: large tables on this machine", on_spark.run),
     "databases": ("Databases: out of PostgreSQL and back", databases.run),
+    "databases_large": ("Databases: ten million rows out of PostgreSQL and back", databases.run_large),
     "web": ("The service: jobs compared with the command line, and response times", web.run),
     "files": ("Spreadsheets and statistical files: reading compared with the library alone", files.run),
     "arx": ("ARX, quoted, on Adult's training rows", arx.run),

@@ -127,6 +127,8 @@ def streams() -> Iterator[tuple[str, Callable[[], str]]]:
     t, beta = ck.TCloseness("disease", 0.5), ck.BetaLikeness("disease", 4)
     window = {"omega": 200, "advance": 50, "seed": SEED}
     makes: dict[str, Callable[[], Any]] = {
+        "knit_stream": lambda: ck.KnitStream(schema, k=5, delta=100, seed=SEED),
+        "knit_stream, l": lambda: ck.KnitStream(schema, k=5, delta=100, l=3, seed=SEED),
         "castle": lambda: ck.Castle(schema, k=5, delta=60, seed=SEED),
         "castle, l": lambda: ck.Castle(schema, k=5, delta=60, l=3, seed=SEED),
         "castle, reuse": lambda: ck.Castle(schema, k=5, delta=60, reuse=True, seed=SEED),

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         apply,
         attack,
         audit,
+        bound_loss,
+        build_repeat,
         certificate_on_spark,
         choose_k,
         compare,
@@ -88,11 +90,11 @@ if TYPE_CHECKING:
     )
     from closeknit.release import Release
     from closeknit.risks.sample_weights import individual_risk
-    from closeknit.streams import BurelWindow, Castle, KnnStream, SabreWindow, Windowed
+    from closeknit.streams import BurelWindow, Castle, KnitStream, KnnStream, SabreWindow, Windowed
 
 _NAMES = {
-    "closeknit.api": "anonymize apply attack audit choose_k compare dossier frontier new_keys preset replay risk run "
-    "safe_harbor sign suda suggest certificate_on_spark flush_on_spark stream_on_spark",
+    "closeknit.api": "anonymize apply attack audit bound_loss build_repeat choose_k compare dossier frontier new_keys preset "
+    "replay risk run safe_harbor sign suda suggest certificate_on_spark flush_on_spark stream_on_spark",
     "closeknit.core.certificate": "Certificate",
     "closeknit.core.date_times": "datetime",
     "closeknit.core.dates": "date",
@@ -112,7 +114,7 @@ _NAMES = {
     "PopulationUniqueness PosteriorBound RecordsAtRisk TCloseness Transparency",
     "closeknit.release": "Release",
     "closeknit.risks.sample_weights": "individual_risk",
-    "closeknit.streams": "BurelWindow Castle KnnStream SabreWindow Windowed",
+    "closeknit.streams": "BurelWindow Castle KnitStream KnnStream SabreWindow Windowed",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 _PACKAGES = ("attacks", "datasets", "metrics")
@@ -138,6 +140,7 @@ __all__ = [
     "KAnonymity",
     "KMap",
     "Knit",
+    "KnitStream",
     "KnnStream",
     "LDiversity",
     "Microaggregation",
@@ -162,7 +165,9 @@ __all__ = [
     "attack",
     "attacks",
     "audit",
+    "bound_loss",
     "bucketized",
+    "build_repeat",
     "certificate_on_spark",
     "choose_k",
     "compare",

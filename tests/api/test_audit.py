@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import closeknit as ck
+from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.io.files import sha256_of
 
@@ -378,3 +379,13 @@ def test_guarantee_in_persons_is_not_checkable() -> None:
     assert found.status == "not met", "4 rows are no 5 persons"
     seen = ck.audit(Columns.of({**cells, "patient": list("wxyz")}), schema, [ck.KAnonymity(4)])
     assert seen.guarantees[0].status == "recomputed" and not seen.ok, "it holds, but persons must not be in a release"
+
+
+def test_audit_of_a_certificate_whose_joint_record_names_no_column():
+    table = Columns.of({"age": [1, 2, 3, 4], "a": list("xxyy"), "b": list("uvuv")})
+    schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"a": ck.flat(), "b": ck.flat()})
+    release = ck.anonymize(table, schema, [ck.KAnonymity(2)], seed=2**100)
+    reported = json.loads(release.certificate.to_json())
+    reported["joint"]["columns"] = []
+    with pytest.raises(ck.BadInput):
+        ck.audit(release.columns, certificate=Certificate.from_json(json.dumps(reported)))

@@ -168,3 +168,15 @@ def test_mistakes_are_named(options: dict[str, Any], sentence: str) -> None:
 def test_json_is_read_back(choice: Choice) -> None:
     assert Choice.from_json(choice.to_json()) == choice
     assert [record["chosen"] for record in choice.records()].count(True) == 1
+
+
+@pytest.mark.parametrize("ks", [5, []])
+def test_ks_that_name_no_k_are_refused(ks: object) -> None:
+    table = Columns.of({"age": [30, 31, 70, 71], "ill": ["flu", "gout"] * 2})
+    with pytest.raises(ck.BadInput, match="names no k"):
+        ck.choose_k(table, ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()}), ks=ks)  # type: ignore[arg-type]
+
+
+def test_k_is_chosen_by_one_secret() -> None:
+    with pytest.raises(ck.BadInput, match="is not one column"):
+        ck.choose_k(ck.datasets.hospital(60), ck.datasets.hospital_schema(), column=("disease", "stay"), ks=[2])  # type: ignore[arg-type]

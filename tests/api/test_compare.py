@@ -280,6 +280,34 @@ def test_folder_is_private_and_holds_record_lines_and_picture(recipe: Path) -> N
     assert standing(recipe.parent) == {"compare.private"}
 
 
+def test_gain_of_an_adversary_who_knows_the_method(recipe: Path) -> None:
+    words = [recipe, "--methods", "stack_and_deal,incognito,burel", "--against", "known-algorithm", "--runs", 40]
+    shown = closeknit(*words, "--neighbours", 60, "-o", "c")
+    assert shown.exit_code == 0, shown.output
+    assert "gain" in shown.stdout and "known_algorithm.svg" in shown.stdout
+    read = Comparison.from_json((recipe.parent / "c" / "comparison.json").read_text(encoding="utf-8"))
+    assert read.against == "known-algorithm"
+    rows = {row.name: row for row in read.methods}
+    assert rows["burel"].known_algorithm is None and rows["burel"].front is None
+    done = [row for row in read.methods if row.known_algorithm]
+    for row in done:
+        found = row.known_algorithm
+        assert found and found.runs <= 40 and found.neighbours == 60 and 0 <= found.low <= found.high <= 0.5
+        beaten = any(
+            other.loss.a <= row.loss.a
+            and other.known_algorithm.level <= found.level
+            and (other.loss.a, other.known_algorithm.level) != (row.loss.a, found.level)
+            for other in done
+            if other.loss and other.known_algorithm and row.loss
+        )
+        assert row.front is not beaten
+    assert rows["incognito"].known_algorithm.seed_known < rows["stack_and_deal"].known_algorithm.seed_known  # type: ignore[union-attr]
+    lines = list(csv.DictReader((recipe.parent / "c" / "comparison.csv").read_text(encoding="utf-8").splitlines()))
+    assert {line["front"] for line in lines} <= {"True", "False", "true", "false", ""} and "known algorithm: high" in lines[0]
+    assert closeknit(*words, "-o", "c", "--force").exit_code == 0
+    assert closeknit(recipe, "--against", "everyone").exit_code == 2
+
+
 def test_recipe_method_first_and_json(recipe: Path) -> None:
     shown = closeknit(recipe, "--methods", "sabre: {fill: knn}, burel", "--json")
     assert shown.exit_code == 0, shown.output
@@ -340,3 +368,33 @@ def test_additional_guarantees_of_a_method_have_no_column() -> None:
     comparison = ck.compare(table, schema, models, [ck.Anatomy(3), ck.Slicing(l=2), ck.Mondrian()])
     assert [len(row.measured) for row in comparison.methods] == [1, 1, 1]
     assert all(len(record) == len(comparison.records()[0]) for record in comparison.records())
+
+
+@pytest.mark.parametrize("methods", [ck.Sabre, 5])
+def test_compare_of_something_that_is_no_list(methods):
+    table, schema = ck.datasets.hospital(50), ck.datasets.hospital_schema()
+    with pytest.raises(ck.BadInput):
+        ck.compare(table, schema, [ck.KAnonymity(2), ck.TCloseness("stay", 0.5)], methods, seed=SEED)
+
+
+def test_compare_of_one_mapping_keeps_its_parameters():
+    table, schema = ck.datasets.hospital(50), ck.datasets.hospital_schema()
+    models = [ck.KAnonymity(2), ck.TCloseness("stay", 0.5)]
+    try:
+        rows = ck.compare(table, schema, models, {"sabre": {"fill": "knn"}}, seed=SEED).methods
+    except ck.BadInput:
+        return
+    assert [row.name for row in rows] == ["sabre(fill=knn)"]
+
+
+@pytest.mark.parametrize("junk", ["2024-13-45", "!!int x"])
+def test_methods_that_yaml_cannot_read_are_refused_in_a_sentence(recipe: Path, junk: str) -> None:
+    found = closeknit(recipe, "--methods", junk)
+    assert found.exit_code == 2, found.exception
+
+
+def test_force_never_deletes_a_table_next_to_a_comparison(comparison: Comparison, recipe: Path) -> None:
+    save_comparison(comparison, recipe.parent / "c")
+    moved = [file.rename(recipe.parent / "c" / file.name) for file in (recipe, recipe.with_name("t.csv"))]
+    found = closeknit(moved[0], "--methods", "mondrian", "-o", recipe.parent / "c", "--force")
+    assert found.exit_code == 2 and all(file.exists() for file in moved)

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -15,6 +16,7 @@ import closeknit as ck
 from closeknit.api.dossiers import FRAMEWORKS, save_dossier, write_template
 from closeknit.api.dossiers.numbers import NEEDS, NUMBERS
 from closeknit.cli.commands import app
+from closeknit.core.columns import Columns
 from closeknit.io.files import write_csv
 from closeknit.report.dossier_page import dossier_page
 from closeknit.report.dossier_record import Dossier
@@ -88,13 +90,25 @@ def test_public_and_private_editions(place: Path, public: dict[str, Dossier], pr
         public["ema"], "Threshold"
     )
     assert private.edition == "private" and answers_of(private, "Population")["Reference population"] == "100,000 people"
-    assert any("population uniques, zayatz" in label for label in answers_of(private, "Population"))
+    assert answers_of(private, "Population")["Expected population uniques"] == "0 people"
     assert any(found.attack == "candidate_rows" for found in private.findings)
+    assert any("minimality" in reason and "--runs" in reason for reason in private.untried)
     assert any("COUNT queries" in answer.label for answer in private.utility)
     assert "name" in answers_of(private, "Identifiers")["Direct identifiers and other removed columns"]
     text = public["ema"].to_json() + dossier_page(public["ema"])
     assert "Direct identifiers" not in text and "recipe.yaml" not in text and str(place) not in text
-    assert "the risk before: needs the private recipe" in text and "do not share" in dossier_page(private)
+    assert "the risk before (needs the private recipe)" in text
+    assert "the removed columns (needs the private recipe)" in text and "do not share" in dossier_page(private)
+    assert dossier_page(private).count("COUNT queries on disease") == 1  # the framework asks for utility itself
+
+
+def test_population_uniques_of_a_release_with_uniques(tmp_path: Path) -> None:
+    table, schema = Columns.of({"age": [20, 20, 20, 30, 40, 50, 50]}), ck.Schema(quasi={"age": ck.numeric()})
+    ck.anonymize(table, schema, [ck.AverageRisk("0.8")], "mondrian").save(tmp_path / "out", report=False)
+    found, risk = ck.dossier(tmp_path / "out", "hipaa", population=70), ck.risk(tmp_path / "out", population=70)
+    answers = answers_of(found, "(b)(1)(i) Risk")
+    assert risk.record.uniques and answers["Reference population"] == "70 people"
+    assert answers["Expected population uniques, Zayatz"].startswith(f"{risk.population_uniques['zayatz']:,.1f} people")
 
 
 def test_statements_are_marked_with_the_person(place: Path, tmp_path: Path) -> None:
@@ -201,3 +215,31 @@ def test_a_changed_release_is_not_hidden(place: Path, tmp_path: Path) -> None:
     release.write_text(release.read_text(encoding="utf-8").replace("male", "Male", 1), encoding="utf-8")
     with pytest.raises(ck.BadInput, match="its content differs"):
         ck.dossier(tmp_path, "nist")
+
+
+def test_a_dossier_with_the_list_of_people_recomputes_what_counts_them(tmp_path):
+    """Without the list the audit of the dossier states that it could not check the guarantee; with it, that it is met."""
+    people = ck.datasets.hospital(400)
+    write_csv(people, tmp_path / "people.csv")
+    schema = ck.datasets.hospital_schema()
+    table = people.take(np.arange(0, 400, 4))
+    release = ck.anonymize(table, schema, [ck.KMap(3, population=tmp_path / "people.csv")], ck.Mondrian(), seed=2**80)
+    release.save(tmp_path / "out", report=False)
+    alone, known = (ck.dossier(tmp_path / "out", "wp216", population=given) for given in (None, tmp_path / "people.csv"))
+    assert alone.audit == "met as far as it can be checked" and known.audit == "met"
+    bases = {answer.label: answer.basis for question in known.questions for answer in question.answers}
+    assert bases["Prosecutor: highest risk"] == "recomputable"
+    assert bases["Journalist: highest risk"] == bases["Marketer: average risk"] == "attested"
+    assert "people.csv" not in dossier_page(known)
+
+
+def test_a_page_names_techniques_and_shows_columns_as_code(tmp_path):
+    """Each quasi-identifier has what was done with it, and no backtick is left on the page."""
+    table = ck.datasets.hospital(60)
+    form = ck.generalized(levels={"job": "*"})
+    release = ck.anonymize(table, ck.datasets.hospital_schema(), [ck.KAnonymity(2)], ck.Mondrian(), form=form, seed=2**80)
+    release.save(tmp_path / "out", report=False)
+    found = ck.dossier(tmp_path / "out", "ema")
+    told = {answer.label: answer.value for question in found.questions for answer in question.answers}
+    assert told["Quasi-identifier job"] == "suppressed: every cell is *" and told["Quasi-identifier zip"] == "generalized"
+    assert "`" not in dossier_page(found) and "<code>" in dossier_page(found)

@@ -20,6 +20,7 @@ from closeknit.api import frontier_recipe, save_frontier
 from closeknit.api.parameter_sweep import choose_sweep
 from closeknit.api.recipe import Recipe
 from closeknit.cli.commands import app
+from closeknit.core.columns import Columns
 from closeknit.core.frontier import Frontier, Point, front_of
 from closeknit.datasets import hospital, hospital_recipe, hospital_schema
 from closeknit.io.files import read, write_csv
@@ -318,3 +319,10 @@ def test_a_guarantee_about_a_whole_release_can_be_varied() -> None:
     found = ck.frontier(hospital(80), hospital_schema(), models, ["slicing"], vary={"l": [2, 3]}, seed=SEED)
     assert [point.ok for point in found.points] == [True, True] and [p.parameter for p in found.points] == ["l of disease"] * 2
     assert [point.level for point in found.points] == [2, 3]  # attested: what was asked
+
+
+def test_a_level_that_is_attested_cannot_be_matched() -> None:
+    cells = {"age": [30] * 4 + [60] * 2, "ill": ["flu"] * 4 + ["gout"] * 2, "who": ["a", "a", "b", "b", "c", "d"]}
+    schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()}, person="who")
+    with pytest.raises(ck.BadInput, match="it is attested, or has no bound"):
+        ck.frontier(Columns.of(cells), schema, [ck.KAnonymity(2)], ["mondrian", "stack_and_deal"], match="k")

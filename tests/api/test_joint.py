@@ -25,7 +25,7 @@ import closeknit as ck
 from closeknit.api.publishing import publish_table
 from closeknit.api.recipe import Recipe
 from closeknit.checks import parameter_sets as parameters
-from closeknit.checks.methods import judge_class
+from closeknit.checks.methods import judge_class, oracle_view
 from closeknit.checks.naive_cells import group_rows, rows_of
 from closeknit.checks.oracle import joint_distance, oracle_holds, oracle_level
 from closeknit.checks.tables import Case, case, fit_to_method, people
@@ -36,6 +36,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.combined_secrets import join_secrets, least_distance
 from closeknit.core.domain import Domain
 from closeknit.core.method import Method, list_guarantees
+from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.methods import REGISTRY
 from closeknit.search.repair import repair_partition
@@ -119,7 +120,7 @@ def broken(release: ck.Release, table: Case, models: Sequence[Any]) -> list[str]
                 everyone = rows_of(release.columns, model.column)
                 fine = oracle_holds("t_closeness", [everyone[row] for row in rows], everyone, t=model.t)
             else:
-                fine = judge_class(model, release.columns, rows, None, table)
+                fine = judge_class(model, oracle_view(model, release.columns, table), rows)
             faults += [] if fine else [f"{cells}: {model}"]
     return faults
 
@@ -395,3 +396,14 @@ def test_remarks_of_a_method_stay_private(tmp_path: Path, persons: bool) -> None
     assert recipe["notes"] == ["cut by age", "80 % quick"]
     assert Recipe.of({**recipe, "method": "stack_and_deal"}).models == [ck.KAnonymity(2)]
     assert "80 % quick" not in (tmp_path / "out" / "certificate.json").read_text()
+
+
+def test_least_of_the_joint_line_is_for_the_rows_that_it_names():
+    table = Columns.of({"z": list("abcd") + ["a"] * 4 + ["b"] * 4, "s": list("xyxyxxxxyyxy"), "u": list("uvvuuvuvuvuv")})
+    schema = ck.Schema(quasi={"z": ck.flat()}, sensitive={"s": ck.flat(), "u": ck.flat()})
+    coded, class_of = schema.encode(table), np.array([0, 0, 0, 0, 1, 1, 1, 1, -1, -1, -1, -1])
+    form = ck.generalized(suppressed="hidden")
+    columns, reported = publish_table(coded, Partition.of(class_of[coded.rows]), [ck.KAnonymity(4)], form)
+    reading = form.read(columns, Schema.from_forms(reported.columns), None, [("s", "u")])
+    reference = reading.classes.histograms["s", "u"].reference
+    assert reported.joint.least == float(least_distance(reference, reported.joint.counted))

@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pandas as pd
 import polars as pl
 import pytest
 
 import closeknit as ck
 from closeknit.api.recipe import Recipe
 from closeknit.core.columns import Columns
-from closeknit.core.errors import MOST_COMPARED, suggest_name
+from closeknit.core.errors import MOST_COMPARED, BadInput, suggest_name
 from closeknit.forms.release_reading import reading_of
 
 CELLS = {"age": [30, 31, 40, 41, 50, 52], "sex": list("ffmmff"), "disease": ["flu", "gout"] * 3}
@@ -171,3 +172,43 @@ def test_names_are_compared_without_case_and_separators_and_long_ones_cost_nothi
     assert suggest_name("x", []) == "none is known here"
     assert suggest_name("x", [f"column {i}" for i in range(30)]).endswith("column 19, ... (30 in all)")
     assert suggest_name("a" * 10**6, ["a" * 10**6, "b"]).startswith("choose one of"), MOST_COMPARED
+
+
+@pytest.mark.parametrize("changed", [{"method": "sabber"}, {"method": ck.Sabre}, {"form": "tight"}, {"form": ck.generalized}])
+def test_anonymize_names_what_is_no_method_or_form(changed):
+    table, schema = ck.datasets.hospital(50), ck.datasets.hospital_schema()
+    with pytest.raises(ck.BadInput):
+        ck.anonymize(table, schema, [ck.KAnonymity(2), ck.TCloseness("stay", 0.5)], seed=SEED, **changed)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ck.LDiversity(["disease", "stay"], 2),
+        ck.BetaLikeness(["disease", "stay"], 2),
+        ck.DeltaDisclosure(["disease", "stay"], 2),
+    ],
+)
+def test_a_list_of_secrets_is_refused_where_only_one_is_meant(model):
+    with pytest.raises(ck.BadInput):
+        ck.anonymize(ck.datasets.hospital(50), ck.datasets.hospital_schema(), [model], ck.Mondrian(), seed=SEED)
+
+
+@pytest.mark.parametrize("requested", [ck.KAnonymity(2), None, "k_anonymity", {"k_anonymity": 2}, [ck.KAnonymity]])
+def test_guarantees_that_are_no_list_are_refused_in_a_sentence(requested: Any) -> None:
+    calls = [
+        lambda: ck.SabreWindow(SCHEMA, requested, omega=4, advance=2),
+        lambda: ck.anonymize(TABLE, SCHEMA, requested),
+        lambda: ck.compare(TABLE, SCHEMA, requested),
+        *([] if requested is None else [lambda: ck.Castle(SCHEMA, k=2, delta=3, models=requested)]),
+    ]
+    for call in calls:
+        with pytest.raises(BadInput, match=r"is no list of guarantees|the model KAnonymity is not called"):
+            call()
+
+
+def test_an_empty_table_is_neither_released_nor_audited() -> None:
+    none = pd.DataFrame(CELLS).iloc[:0]
+    for call in (lambda: ck.anonymize(none, SCHEMA, [ck.KAnonymity(2)]), lambda: ck.audit(none, SCHEMA, [ck.KAnonymity(2)])):
+        with pytest.raises(BadInput, match="has no rows"):
+            call()

@@ -7,12 +7,17 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
 from attack_cases import QUASI, TREE, Case, believed, cases
+from closeknit.attacks.candidate_rows import candidate_rows
+from closeknit.attacks.intersection import intersection
+from closeknit.attacks.population import population_linkage
+from closeknit.attacks.presence import delta_presence
 from closeknit.core.columns import Columns
 from conftest import examples
 
@@ -226,3 +231,69 @@ def test_too_many_sets_are_left_out_and_named() -> None:
         A.association_rules(reading, "drugs", items=["q"])
     with pytest.raises(ck.BadInput, match="is not in the release"):
         A.association_rules(reading, "drugs", by="tid")
+
+
+# People and rows -------------------------------------------------------------------------------------------------------
+
+
+SCHEMA = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})
+
+
+SEED = 2**64
+
+
+def of_persons() -> tuple[Columns, ck.Schema, ck.Release]:
+    """Four people with six rows, each of which gives the secret away by itself."""
+    schema = SCHEMA.model_copy(update={"person": "who"})
+    cells = {"age": [30] * 4 + [60] * 2, "ill": ["flu"] * 4 + ["gout"] * 2, "who": ["a", "a", "b", "b", "c", "d"]}
+    table = Columns.of(cells)
+    return table, schema, ck.anonymize(table, schema, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
+
+
+def test_people_whom_single_rows_disclose_are_counted_once() -> None:
+    table, schema, release = of_persons()
+    both, rows = intersection(release, release, table, schema), intersection(release, None, table, schema)
+    assert (both.details["victims"], both.details["given_away"], both.details["alone"]) == (4, 4, 4)
+    assert (rows.details["victims"], rows.details["given_away"], rows.details["alone"]) == (2, 2, 2)
+
+
+def test_no_person_in_both_releases_is_reported() -> None:
+    def release(ages: list[int]) -> ck.Release:
+        return ck.anonymize(
+            Columns.of({"age": ages, "ill": ["flu", "gout"]}), SCHEMA, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED
+        )
+
+    found = intersection(release([20, 21]), release([70, 71]), Columns.of({"age": [20, 70]}), SCHEMA)
+    assert found.number is None
+    assert found.sentence.endswith("no one is in both.")
+
+
+def test_rows_of_the_table_are_not_called_people() -> None:
+    table, schema, release = of_persons()
+    sentence = candidate_rows(release, table, schema).sentence
+    assert sentence.startswith("Each of 6 rows of the table has at least 2 candidates in the release;")
+
+
+def test_one_person_of_a_population_is_reported_in_the_singular() -> None:
+    table = Columns.of({"age": [30, 31, 70, 71], "ill": ["flu", "gout"] * 2})
+    release = ck.anonymize(table, SCHEMA, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
+    alone = Columns.of({"age": [30]})
+    assert population_linkage(release, alone).sentence.startswith("Each row matches at least 1 person of the population")
+    assert "1 person and the release at least as many rows" in delta_presence(release, alone).sentence
+    many = Columns.of({"age": [30, 30, 31, 31, 31, 70, 71, 99]})
+    assert "1 is certainly not; without the release" in delta_presence(release, many).sentence
+
+
+def test_baskets_may_be_one_name_and_must_be_names() -> None:
+    table = Columns.of({"age": [30, 31, 70, 71], "ill": ["flu;gout", "gout"] * 2})
+    release = ck.anonymize(table, SCHEMA, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
+    assert ck.attack(release, baskets="ill") == ck.attack(release, baskets=["ill"])
+    with pytest.raises(ck.BadInput, match="baskets=3 is not a list of columns"):
+        ck.attack(release, baskets=3)  # type: ignore[arg-type]
+
+
+def test_the_table_of_another_release_is_refused() -> None:
+    table = Columns.of({"age": [30, 31, 70, 71], "ill": ["flu", "gout"] * 2})
+    release = ck.anonymize(table, SCHEMA, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
+    with pytest.raises(ck.BadInput, match="has 3 rows, but the release was computed from 4"):
+        ck.attack(release, original=table.take(np.arange(3)), schema=SCHEMA)

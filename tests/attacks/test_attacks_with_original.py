@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from fractions import Fraction
 from math import prod
@@ -34,6 +35,7 @@ from conftest import examples
 SEED = 2**64
 TREE = ck.Hierarchy.from_nested({"A": ["a1", "a2"], "B": ["b1", "b2"]})
 SCHEMA = ck.Schema(quasi={"age": ck.numeric(), "zip": ck.prefix(), "kind": TREE}, sensitive={"ill": ck.flat()})
+AGE = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})
 ROW = st.tuples(
     st.one_of(st.none(), st.integers(20, 26)),
     st.sampled_from(["47605", "47602", "47906", "4790"]),
@@ -358,7 +360,7 @@ def test_all_attacks_with_the_original_table() -> None:
         runs=40,
     )
     names = Counter(each.attack for each in found)
-    once = ("candidate_rows", "delta_presence", "population_linkage", "singling_out", "row_join")
+    once = ("candidate_rows", "delta_presence", "population_linkage", "singling_out", "downcoding", "row_join")
     assert names == {**dict.fromkeys(once, 1), "intersection": 3, "minimality": 3}
     assert [each.risk for each in found] == sorted((each.risk for each in found), reverse=True)
     assert all(each.sentence.endswith(".") and each.knows for each in found)
@@ -372,3 +374,26 @@ def test_a_release_read_from_its_cells_alone_gives_the_same() -> None:
     again = TextRelease(release.columns, Certificate.from_json(release.certificate.to_json()))
     assert with_original(release, table, schema) == with_original(again, table, schema)
     assert with_population(release, table) == with_population(again, table, schema)
+
+
+def test_masks_of_prefixes_cover_what_begins_with_them() -> None:
+    schema = ck.Schema(quasi={"zip": ck.prefix()})
+    people = Columns.of({"zip": ["123", "124", "199", "299"]})
+    written = Columns.of({"zip": ["12*", "1**", "3**", "299", "*"]})
+    assert Covering.of(written, people, schema, ["zip"]).people_in_boxes.tolist() == [2, 3, 0, 1, 4]
+
+
+def test_classes_without_room_for_their_deals_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Columns.of({"age": [*range(12)], "ill": [f"v{i}" for i in range(12)]})
+
+    def run(columns: Columns) -> ck.Release:
+        return ck.anonymize(columns, AGE, [ck.KAnonymity(12)], ck.Mondrian(), seed=SEED)
+
+    def found() -> list[str]:
+        release, again = run(table), lambda columns: run(columns).columns
+        made = with_original(release, table, AGE, rerun=again, class_of=release.partition, runs=2)
+        return [each.attack for each in made]
+
+    assert "minimality" in found()
+    monkeypatch.setattr(sys.modules["closeknit.attacks.private_attacks"], "ROOM", 100)
+    assert "minimality" not in found()

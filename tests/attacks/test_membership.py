@@ -67,7 +67,7 @@ def test_fakes_of_table_1(form: str) -> None:
 
 
 def test_an_upper_bound_is_not_a_count() -> None:
-    """E-S7: k^c - k forgets equal values inside a bucket and tuples that two buckets share."""
+    """The source's k^c - k forgets equal values inside a bucket and tuples that two buckets share."""
     found = table_1("1f")
     assert (found.fakes.count, found.bound) == (20, 24)
     assert found.matches.few == TABLE_1["1f"]["membership"]["original"]["<=10"] == found.originals

@@ -123,12 +123,21 @@ def test_buckets_are_measured(tmp_path: Path) -> None:
 
 
 def test_streams_are_measured_in_processes_of_their_own() -> None:
-    for stream in ("Castle, push", "SabreWindow, push_many", "memory"):
+    for stream in ("KnitStream, push", "SabreWindow, push_many", "memory"):
         question = {"stream": stream, "rows": 3_000}
         command = [sys.executable, str(ROOT / "benchmarks" / "stream_speed.py")]
         done = subprocess.run(command, input=json.dumps(question), capture_output=True, text=True, check=True)
         answer = json.loads(done.stdout)
         assert answer["peak" if stream == "memory" else "speed"] > 0
+
+
+@pytest.mark.soak
+def test_streams_are_compared_at_each_delay(tmp_path: Path) -> None:
+    done = bench(tmp_path / "page.md", "stream_delay")
+    assert done.returncode == 0, done.stderr
+    lines = [line.split("|") for line in (tmp_path / "page.md").read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+    named = [line[2].strip() for line in lines if line[1].strip() == "100"]
+    assert named.count("KnitStream") == named.count("Castle") == 2, "for each k"
 
 
 def test_unknown_name_is_refused(tmp_path: Path) -> None:

@@ -338,6 +338,19 @@ def test_help_is_light() -> None:
     assert loaded.split() == []
 
 
+def test_release_and_both_reports_do_without_scipy(folder: Path) -> None:
+    """Importing its parts takes as long as the release of a small table."""
+    write_recipe(folder)
+    program = (
+        "import sys; from typer.testing import CliRunner; from closeknit.cli.commands import app;"
+        "assert CliRunner().invoke(app, ['anonymize', 'recipe.yaml', '-o', 'out']).exit_code == 0;"
+        "heavy = 'scipy.sparse', 'scipy.special', 'scipy.linalg', 'unittest';"  # numba loads scipy itself, which is small
+        "print(*[name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=folder)
+    assert done.stdout.split() == [] and (folder / "out.private" / "report.html").exists()
+
+
 def test_in_a_process_of_its_own(folder: Path) -> None:
     recipe = write_recipe(folder, ROWS + "thirty,f,flu\n")
     result = in_a_process("anonymize", recipe, "-o", "out", cwd=folder)

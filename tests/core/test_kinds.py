@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from test_trees import nested_trees
 
+import closeknit as ck
 from closeknit.core.dates import DAY_LEVELS, LEVELS, Date, date
 from closeknit.core.errors import BadInput
 from closeknit.core.hierarchy import Hierarchy
@@ -358,3 +360,23 @@ def test_quantiles_and_steps_of_the_data_are_limited() -> None:
         Hierarchy.quantiles([1, 2], 10**9)
     with pytest.raises(BadInput, match="step=1e-12 makes"):
         numeric(step=1e-12).bind(np.array([0, 1]))
+
+
+def release_of(values: list[object], kind: Kind) -> ck.Release:
+    table = pa.table({"x": values, "s": [*"abcabc"]})
+    schema = ck.Schema(quasi={"x": kind}, sensitive={"s": ck.flat()})
+    return ck.anonymize(table, schema, [ck.KAnonymity(2)], seed=2**80)
+
+
+def test_numbers_whose_distance_is_no_number_are_refused() -> None:
+    with pytest.raises(ck.BadInput, match="must lie between"):
+        release_of([-1.7e308, 1.7e308, 1.0, 2.0, 3.0, 4.0], ck.numeric())
+
+
+def test_a_number_with_thousands_of_leading_zeros_is_read() -> None:
+    assert release_of(["0" * 5000 + "1", "2", "3", "4", "5", "6"], ck.numeric()).certificate.ok
+
+
+def test_a_code_too_long_to_be_masked_is_refused() -> None:
+    with pytest.raises(ck.BadInput, match="5,000 characters"):
+        release_of(["1" * 5000, "2", "3", "4", "5", "6"], ck.prefix())

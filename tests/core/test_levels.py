@@ -83,3 +83,18 @@ def test_wrong_levels_are_refused(levels: Any, word: str) -> None:
     table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(20))
     with pytest.raises(ck.BadInput, match=word):
         generalized(levels=levels).write(table, Partition.of([0] * 20))
+
+
+def test_levels_of_one_column_do_not_silence_the_note_on_another():
+    table, schema = ck.datasets.hospital(200), ck.datasets.hospital_schema()
+    release = ck.anonymize(
+        table, schema, [ck.KAnonymity(4)], ck.Mondrian(), form=ck.generalized(levels={"sex": 0}), seed=2**100
+    )
+    assert any(cell.startswith("[") for cell in release.columns["age"].cells())
+    assert any("'age': both ends" in note for note in release.certificate.notes)
+
+
+def test_levels_from_numpy_can_be_saved(tmp_path):
+    table, schema = ck.datasets.hospital(50), ck.datasets.hospital_schema()
+    form = ck.generalized(levels={"zip": np.int64(2)})
+    ck.anonymize(table, schema, [ck.KAnonymity(2)], ck.Mondrian(), form=form, seed=2**100).save(tmp_path / "out")

@@ -212,3 +212,19 @@ def test_a_stream_cannot_propose_a_step() -> None:
     schema = ck.Schema(quasi={"x": ck.numeric(0, 1, snap=True)}, sensitive={"ill": ck.flat()})
     with pytest.raises(BadInput, match="column 'x': has no step to snap to"):
         ck.Castle(schema, k=3, delta=12)
+
+
+def test_a_snapped_cell_at_the_upper_bound_is_as_wide_as_the_others() -> None:
+    assert cells(released([10] * 6, ck.numeric(0, 10, step=5), form=ck.generalized(snap=True))) == {"[5, 10]"}
+
+
+def test_snapped_cells_stand_on_the_grid_and_hold_their_values() -> None:
+    tenths = released([0.3] * 6, ck.numeric(step=0.1), form=ck.generalized(snap=True))
+    tiny = released([3e-14] * 6, ck.numeric(step=1e-14), form=ck.generalized(snap=True))
+    assert cells(tenths) == {"[0.3, 0.4]"} and cells(tiny) == {"[3e-14, 4e-14]"}
+
+
+@pytest.mark.parametrize("snap", ["no", 3, None])
+def test_snap_is_true_or_false(snap):
+    with pytest.raises(ck.BadInput):
+        ck.generalized(snap=snap)

@@ -137,6 +137,9 @@ BAD = {
     "gzip": (b"\x1f\x8bnothing", "gzip data is damaged"),
     "NUL": (b"a,b\n1,2\n3,4\x00x\n", "column 'b', row 2: a cell holds a NUL character"),
     "NUL in quotes": (b'a,b\n"1",2\n"3\0",4\n', "column 'a', row 2: a cell holds a NUL character"),
+    "a workbook": (b"PK\3\4\x14\0\6\0", "it is a zip archive, as Excel and OpenDocument write them, not a text file"),
+    "a program": (b"\x7fELF\2\1\1\0\n\n", "it is a program, not a text file"),
+    "any bytes": (bytes(range(1, 256)) * 9, "it is binary data, not a text file"),
     "NUL in the header": (b"a,b\0\n1,2\n", "the name of column 2 holds a NUL character"),
     "utf-16 without its mark": ("a,b\n1,2\n".encode("utf-16-le"), "if the file is UTF-16, name the encoding"),
 }
@@ -151,6 +154,12 @@ def test_bad_files_are_named_with_their_row(tmp_path: Path, name: str) -> None:
     assert sentence in str(caught.value)
     assert str(caught.value).startswith(str(file))
     assert "\n" not in str(caught.value)
+
+
+def test_bytes_of_utf_16_are_no_binary_data(tmp_path: Path) -> None:
+    cells = ["ąęćłńśżź" * 3] * 9
+    file = saved(tmp_path, "\n".join(["name", *cells]).encode("utf-16"))
+    assert read_csv(file)["name"].cells() == cells
 
 
 def test_a_fault_far_down(tmp_path: Path) -> None:

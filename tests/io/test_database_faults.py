@@ -23,6 +23,8 @@ from database_servers import Server
 from database_writer import ROWS, write
 from tcp_proxy import Proxy
 
+pytestmark = pytest.mark.grows
+
 
 def find_number(url: str, table: str, rows: int = ROWS) -> int | None:
     """The number of the release that is there; None if there is none. Anything between is an error."""

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+import closeknit as ck
 from closeknit.core.errors import BadInput
 from closeknit.io import folders
-from closeknit.io.folders import save_folders, write_whole
+from closeknit.io.folders import save_folders, write_inside, write_whole
 
 KILLS = 300 if os.environ.get("CLOSEKNIT_SOAK") == "1" else 10
 
@@ -300,3 +301,15 @@ def test_kill_at_any_moment(tmp_path: Path) -> None:
         save(here, "after", force=out.exists() or private.exists())
         assert pair("after").items() <= marks(here).items()
     assert broken, "no kill fell into a save: the test shows nothing"
+
+
+def test_a_run_that_finds_a_release_when_it_is_done_does_not_replace_it(tmp_path: Path) -> None:
+    out, private = tmp_path / "out", tmp_path / "out.private"
+
+    def slow(folder: Path) -> None:
+        save_folders(out, private, lambda f: write_inside(f / "first", b"1"), lambda f: write_inside(f / "first", b"1"))
+        write_inside(folder / "second", b"2")
+
+    with pytest.raises(ck.BadInput, match="exists already"):
+        save_folders(out, private, slow, lambda f: write_inside(f / "second", b"2"))
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["first", "first", "out", "out.private"]

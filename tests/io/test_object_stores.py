@@ -24,8 +24,9 @@ import closeknit as ck
 from closeknit.cli.commands import app
 from closeknit.core.errors import BadInput
 from closeknit.datasets import hospital, hospital_recipe, hospital_schema
-from closeknit.io import object_stores
+from closeknit.io import object_folders, object_stores
 from closeknit.io.files import read, write_csv, write_parquet
+from closeknit.io.object_folders import ObjectFolder
 from closeknit.io.object_stores import ObjectFile
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,6 +63,94 @@ def test_files_of_every_format_are_read(store: Path) -> None:
         (store / "years" / f"year={year}").mkdir(parents=True)
         shutil.copy(store / "people.parquet", store / "years" / f"year={year}")
     assert read("s3://hospital/years")["year"].cells() == ["2023", "2024"]
+
+
+def small_release() -> ck.LocalRelease:
+    return ck.anonymize(hospital(60), hospital_schema(), [ck.KAnonymity(5)], ck.Mondrian(), seed=2**100)
+
+
+def test_a_release_in_a_store_has_its_public_files_and_is_audited_there(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    release = small_release()
+    release.save("s3://hospital/results/out/?region=eu", format="parquet", report=False)
+    assert sorted(file.name for file in (store / "results" / "out").iterdir()) == ["certificate.json", "release.parquet"]
+    assert {"recipe.yaml", "classes.csv"} <= {file.name for file in (tmp_path / "out.private").iterdir()}
+    assert (tmp_path / "out.private").stat().st_mode & 0o777 == 0o700
+    assert ck.audit("s3://hospital/results/out/release.parquet").ok
+    with pytest.raises(BadInput, match="s3://hospital/results/out: the folder exists already; choose another folder, or force"):
+        release.save("s3://hospital/results/out")
+    release.save("s3://hospital/results/out", format="csv", force=True, report=False)
+    assert sorted(file.name for file in (store / "results" / "out").iterdir()) == ["certificate.json", "release.csv"]
+    (store / "results" / "out" / "thesis.txt").touch()
+    with pytest.raises(BadInput, match=r"the folder also contains 'thesis\.txt', which would be deleted"):
+        release.save("s3://hospital/results/out", force=True)
+    with pytest.raises(BadInput, match="has the option 'sig'"):
+        release.save("az://hospital/other?sig=hunter2")
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_store_that_fails_never_has_a_certificate_of_other_files(
+    force: bool, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    release = small_release()
+    calls, last, ended = 0, 10**9, False
+
+    def count(kind: str) -> None:
+        original = getattr(ObjectFolder, kind)
+
+        def call(self: ObjectFolder, store: fs.FileSystem, file: Path, path: str) -> None:
+            nonlocal calls
+            calls += 1
+            if calls > last:
+                raise OSError("the store is gone")
+            original(self, store, file, path)
+            if calls == last and file.name == "release.csv":
+                with store.open_output_stream(path) as cut:
+                    cut.write(b"half")
+                raise OSError("the store is gone")
+
+        monkeypatch.setattr(ObjectFolder, kind, call)
+
+    count("_put_file")
+    for last in range(3):
+        if force:
+            calls = -(10**9)
+            release.save("s3://hospital/out", format="csv", force=True, report=False)
+        calls = 0
+        if last < 2:
+            with pytest.raises(BadInput, match=r"the object store does not take it \(the store is gone\)"):
+                release.save("s3://hospital/out", format="csv", force=force, report=False)
+            assert not [file for file in (store / "out").rglob("*") if file.is_file()]
+            assert force or not (tmp_path / "out.private").exists()
+        else:
+            release.save("s3://hospital/out", format="csv", force=force, report=False)
+            ended = True
+    assert ended and ck.audit("s3://hospital/out/release.csv").ok
+
+
+def test_bytes_that_a_store_changes_are_noticed(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(object_folders, "copyfileobj", lambda source, target, size: target.write(source.read()[:-1]))
+    with pytest.raises(BadInput, match="it returns other bytes than were written"):
+        small_release().save("s3://hospital/out", report=False)
+    assert not list((store / "out").iterdir()) and not (tmp_path / "out.private").exists()
+
+
+def test_the_command_writes_to_a_store(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_csv(hospital(60), tmp_path / "patients.csv")
+    recipe = hospital_recipe("patients.csv")
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    words = ["anonymize", "recipe.yaml", "-o", "s3://hospital/out", "--no-report"]
+    result = RUNNER.invoke(app, words)
+    assert result.exit_code == 0 and "s3://hospital/out/  the release" in result.output, result.output
+    assert "out.private/  private, do not share" in result.output
+    again = RUNNER.invoke(app, words)
+    assert again.exit_code == 2 and "the folder exists already" in again.output
+    assert RUNNER.invoke(app, [*words, "--force"]).exit_code == 0
 
 
 def test_what_is_wrong_is_one_sentence_with_the_address(store: Path) -> None:

@@ -1,6 +1,6 @@
 """Files of Stata, SPSS, SAS and R: labels, missing values, dates, damaged files, and releases in these formats.
 
-`examples/people.sas7bdat` was written with the writer of ReadStat; no maintained Python library writes this format.
+`examples/people*.sas7b*` were written with the writer of ReadStat; no maintained Python library writes these formats.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import yaml
 from typer.testing import CliRunner
 
 import closeknit as ck
+from closeknit.api.recipe import Recipe
 from closeknit.cli.commands import app
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
@@ -121,6 +122,30 @@ def test_sas(tmp_path: Path) -> None:
     table = read(EXAMPLES / "people.sas7bdat")
     assert [table[name].cells() for name in table] == [[30.0, 41.5], [date(2024, 1, 31), None], ["flu", None]]
     assert StatisticalFile(str(EXAMPLES / "people.sas7bdat")).read_labels().variables == {"age": "Age in years"}
+
+
+def test_a_catalogue_of_sas_gives_labels(tmp_path: Path) -> None:
+    path, catalog = str(EXAMPLES / "people_coded.sas7bdat"), str(EXAMPLES / "people_formats.sas7bcat")
+    coded, labelled = read(path), StatisticalFile(path, catalog=catalog).read()
+    assert coded["sex"].cells() == [1, 2, 2, 1] and coded["ward"].cells() == ["A", "B", "A", None]
+    assert labelled["sex"].cells() == ["male", "female", "female", "male"]
+    assert labelled["ward"].cells() == ["Surgery", "Paediatrics", "Surgery", None]
+    assert StatisticalFile(path, labels=False, catalog=catalog).read()["sex"].cells() == [1, 2, 2, 1]
+    for bad, what in ((path, "this is not a complete .sas7bcat file"), (f"{path}x", "does not exist|no such file")):
+        with pytest.raises(ck.BadInput, match=what):
+            StatisticalFile(path, catalog=bad).read()
+    with pytest.raises(ck.BadInput, match=r"only a \.sas7bdat file has a catalogue of formats; leave out catalog"):
+        StatisticalFile("people.sav", catalog=catalog)
+
+
+def test_a_recipe_names_a_catalogue_relative_to_itself(tmp_path: Path) -> None:
+    for name in ("people_coded.sas7bdat", "people_formats.sas7bcat"):
+        (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
+    words = ["inspect", str(tmp_path / "people_coded.sas7bdat"), "--catalog", str(tmp_path / "people_formats.sas7bcat")]
+    result = RUNNER.invoke(app, [*words, "-o", str(tmp_path / "recipe.yaml")])
+    assert result.exit_code == 0, result.output
+    assert "catalog: people_formats.sas7bcat" in (tmp_path / "recipe.yaml").read_text(encoding="utf-8")
+    assert Recipe.read(tmp_path / "recipe.yaml").data.read()["sex"].cells()[0] == "male"
 
 
 @pytest.mark.parametrize("suffix", WRITE)

@@ -95,7 +95,7 @@ def test_missing_secrets(method: Any) -> None:
 @pytest.mark.parametrize("method", BOTH)
 @pytest.mark.parametrize("person_rows", ["together", "count-once"])
 def test_persons_are_counted(method: Any, person_rows: str) -> None:
-    """E-M10: k rows of one person are no class of k."""
+    """Here k rows of one person are no class of k."""
     models = [ck.KAnonymity(4), ck.TCloseness("disease", 0.4), ck.TCloseness("charge", 0.4)]
     made = two_secrets(4, 140, models, person="patient", person_rows=person_rows)
     guarantee_met(method(), made)
@@ -105,7 +105,7 @@ def test_persons_are_counted(method: Any, person_rows: str) -> None:
 
 @pytest.mark.parametrize("method", BOTH)
 def test_seed_and_row_order(method: Any) -> None:
-    """E-M10: the source starts at any record, with no seed and no rule for ties."""
+    """The source starts at any record, with no seed and no rule for ties."""
     made = two_secrets(5, 130, [ck.KAnonymity(4), ck.TCloseness("disease", 0.3), ck.TCloseness("charge", 0.3)])
     found = [run(method(), made, seed)[1].partition.class_of.tolist() for seed in (1, 1, 2)]
     assert found[0] == found[1] and found[0] != found[2]
@@ -202,7 +202,7 @@ def patients(tree: str) -> tuple[Table, ck.TCloseness]:
 @pytest.mark.parametrize("tree", ["equal", *TREES])
 @pytest.mark.parametrize("number", ["2", "3", "4"])
 def test_tables_of_the_source(number: str, tree: str) -> None:
-    """E-M4, E-M8: exact distances of its tables 2 to 4; over all leaves, as printed, upper nodes count inner moves again."""
+    """Exact distances of its tables 2 to 4; over all leaves, as printed, upper nodes count inner moves again."""
     table, model = patients(tree)
     expected = GOLDEN["msa_tables"]["t"][number]
     class_of = np.empty(9, dtype=np.int32)
@@ -218,7 +218,7 @@ def test_tables_of_the_source(number: str, tree: str) -> None:
 
 
 def test_printed_intervals_of_the_source_are_wider_than_needed() -> None:
-    """E-M8: ages of its table 4 as tight ranges."""
+    """Ages of its table 4 as tight ranges."""
     tables = GOLDEN["msa_tables"]
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()})
     table = schema.encode(Columns.of({"age": tables["age"], "disease": tables["disease"]}))
@@ -245,7 +245,7 @@ def eight_rows() -> tuple[Table, list[Model], Partition]:
 
 
 def test_unions_are_judged_again() -> None:
-    """E-M3: checked once, as printed, both classes of the result are 3/16 away and t is 3/20."""
+    """Checked once, as printed, both classes of the result are 3/16 away and t is 3/20."""
     example = GOLDEN["msa_ensure_t_counterexample"]
     table, models, partition = eight_rows()
     union = np.empty(8, dtype=np.int32)
@@ -267,7 +267,7 @@ def test_both_methods_keep_t_on_the_eight_rows(method: Any) -> None:
 
 
 def test_classes_of_numbers_and_trees_have_a_middle() -> None:
-    """E-M5: the source measures from node to node, where it has no distance; a strict t needs many merges of mixed columns."""
+    """The source measures from node to node, where it has no distance; a strict t needs many merges of mixed columns."""
     models: list[Model] = [ck.KAnonymity(2), ck.TCloseness("disease", 0.02), ck.TCloseness("charge", 0.02)]
     made = two_secrets(11, 90, models)
     guarantee_met(ck.PcaDraw(groups=2), made)
@@ -276,7 +276,7 @@ def test_classes_of_numbers_and_trees_have_a_middle() -> None:
 
 @pytest.mark.parametrize("method", BOTH)
 def test_one_secret_may_disclose_the_other_unless_their_pairs_are_guaranteed(method: Any) -> None:
-    """E-M7: both marginals are exact in {xu, xu, yv, yv}, {xv, xv, yu, yu}, and one secret discloses the other."""
+    """Both marginals are exact in {xu, xu, yv, yv}, {xv, xv, yu, yu}, and one secret discloses the other."""
     pairs = ["xu", "xu", "yv", "yv", "xv", "xv", "yu", "yu"]
     columns = Columns.of({"q": [0] * 4 + [1] * 4, "a": [p[0] for p in pairs], "b": [p[1] for p in pairs]})
     schema = ck.Schema(quasi={"q": ck.numeric()}, sensitive={"a": ck.flat(), "b": ck.flat()})

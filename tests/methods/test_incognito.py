@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,6 +31,7 @@ from conftest import examples
 from exhaustive import AXES, SECRETS, Axis, Narrow, Row, encoded, exhaustive, holds
 
 ALLOW_VACUOUS = True
+SEED = 2**100 + 1
 K = ck.KAnonymity
 GUARANTEES: list[list[Any]] = [
     [K(2)],
@@ -293,3 +295,31 @@ def test_the_known_optimum_on_adult(data_folder: Path, t: float | None, loss: fl
     release = ck.anonymize(complete, schema, guarantees, Incognito())
     assert release.certificate.ok and release.certificate.suppressed == 0
     assert round(release.loss, 3) == loss
+
+
+def test_level_of_a_column_that_is_all_stars_discloses_nothing_of_its_codes():
+    forms = []
+    for codes in (["123", "456"], ["123", "4567890"]):
+        table = pa.table({"zip": [*codes * 2, "78", "99"], "ill": list("abcabc")})
+        schema = ck.Schema(quasi={"zip": ck.prefix()}, sensitive={"ill": ck.flat()})
+        release = ck.anonymize(table, schema, [ck.KAnonymity(6)], ck.Incognito(), seed=SEED)
+        assert set(release.columns["zip"].cells()) == {"*"}
+        forms.append(release.certificate)
+    assert forms[0] == forms[1]
+
+
+def test_what_the_user_says_of_levels_is_not_dropped_in_silence():
+    table, schema = ck.datasets.hospital(150), ck.datasets.hospital_schema()
+    form = ck.generalized(levels={"sex": 1})
+    try:
+        release = ck.anonymize(table, schema, [ck.KAnonymity(4)], ck.Incognito(), form=form, seed=SEED)
+    except ck.BadInput:
+        return  # refused: that is an answer
+    assert set(release.columns["sex"].cells()) == {"*"}
+
+
+def test_a_partition_that_keeps_frequency_diversity_of_persons_counted_once_is_found():
+    table = Columns.of({"age": [20, 20, 60, 60], "ill": ["x", "y", "y", "x"], "who": ["1", "2", "1", "2"]})
+    kinds = {"quasi": {"age": ck.numeric()}, "sensitive": {"ill": ck.flat()}}
+    schema = ck.Schema(**kinds, person="who", person_rows="count-once")
+    assert ck.anonymize(table, schema, [ck.LDiversity("ill", 2, "frequency")], ck.Incognito(), seed=SEED).certificate.ok

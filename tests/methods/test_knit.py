@@ -4,12 +4,10 @@ below.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.api.recipe import Recipe
 from closeknit.checks.methods import every_row_once, guarantee_met, run_case
 from closeknit.checks.tables import Case, random_tables
 from closeknit.core.classes import Classes
@@ -280,22 +277,6 @@ def test_the_seed_and_nothing_else_decides(monkeypatch: pytest.MonkeyPatch) -> N
     first = made(1)
     monkeypatch.setattr(threads, "THREADS", 1)
     assert made(1) == first
-
-
-@pytest.mark.parametrize(("shard", "seconds"), [(10_000, 9), (150, 45)])
-def test_what_was_done_in_time_is_repeated_by_its_count(
-    shard: int, seconds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By a clock that is a second on whenever it is looked at: as many cycles are done on every machine."""
-    seen = itertools.count()
-    monkeypatch.setattr(knit, "time", SimpleNamespace(monotonic=lambda: float(next(seen))))
-    monkeypatch.setattr(knit, "SHARD", shard)
-    table, schema, models = ck.datasets.hospital(400), ck.datasets.hospital_schema(), [ck.KAnonymity(4)]
-    release = ck.anonymize(table, schema, models, Knit(seconds=seconds), seed=2**80)
-    release.save(tmp_path / "out", report=False)
-    again = Recipe.read(tmp_path / "out.private" / "recipe.yaml")
-    assert again.method.seconds is None and again.method.proposals in [32 * 400 * sweeps for sweeps in (10, 42, 170)]
-    assert ck.anonymize(table, schema, models, again.method, seed=2**80).certificate == release.certificate
 
 
 def test_shards_are_knit_against_the_shares_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:

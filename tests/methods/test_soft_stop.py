@@ -79,6 +79,21 @@ def test_persons_are_exchanged_whole() -> None:
         assert worst_log_ratio(ck.SoftStop(c="1/2"), cells, schema, models, units) <= 1 + 1e-9
 
 
+def test_the_certificate_counts_persons_alone_with_their_number_of_rows(state: Path) -> None:
+    cells = {
+        "age": [10, 10, 20, 30, 40, 40, 40],
+        "ill": ["flu", "gout", "flu", "gout", "flu", "gout", "flu"],
+        "who": [*"aabcddd"],
+    }
+    schema, models = schema_of(ck.flat(), person="who"), [ck.KAnonymity(4)]
+    release = ck.anonymize(Columns.of(cells), schema, models, ck.SoftStop())
+    (note,) = [note for note in release.certificate.notes if "eps-transparency" in note]
+    assert "does not cover 2 of 4 persons" in note  # a has two rows and d three; b and c have one each
+    assert not ck.audit(release.columns, schema, certificate=release.certificate).findings
+    plain = ck.anonymize(Columns.of(cells), schema, models, ck.Mondrian())
+    assert not any("eps-transparency" in note for note in plain.certificate.notes)
+
+
 def test_several_attributes_are_exchanged_together() -> None:
     cells = {**AGES, "ill": ILL, "pay": [1, 2, 2, 3, 3, 1]}
     schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"ill": ck.flat(), "pay": ck.numeric()})

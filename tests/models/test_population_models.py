@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from itertools import product
 from math import comb
 
 import numpy as np
@@ -13,6 +14,7 @@ import closeknit as ck
 from closeknit.checks.risk_oracle import count_fitting
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
+from closeknit.core.table import Partition
 from conftest import SOAK, SOAK_SEED
 
 AGE = ck.Schema(quasi={"age": ck.numeric()})
@@ -56,9 +58,63 @@ def test_presence_is_not_monotone(limits, people, apart, merged):
     """Two classes within the limits whose merged class is outside of them."""
     model = ck.DeltaPresence(*limits, ages(people))
     reading = ck.generalized().read(ages(apart), AGE)
-    outside = model._find_outside(reading.classes, np.array([3, 3] if len(apart) == 4 else [1, 2]))
-    assert not outside.any() and not model.monotone
+    among = np.array([3, 3] if len(apart) == 4 else [1, 2])
+    assert model.holds_among(reading.classes, among).all() and not model.monotone
     assert not judge(model, merged).held
+
+
+def test_average_risk_in_a_population_by_hand():
+    """H12: 1 + 1/4 + 2/4 + 3/6 + 5/20 right matches of 12, which is the marketer's 5/24; exactly at the limit it is met."""
+    rows, people = ages(repeat(H12[0])), ages(repeat(H12[1]))
+    reading = ck.generalized().read(rows, AGE)
+    model = ck.AverageRisk("5/24", people)
+    verdict = model.judge_release(reading, None)
+    assert verdict.held and verdict.level == pytest.approx(5 / 24) and verdict.status == "attested"
+    assert not ck.AverageRisk("49/240", people).judge_release(reading, None).held
+    assert ck.AverageRisk(0.2, people).find_faults(reading).tolist() == [True, True, True, False, False]
+    assert model.stricter == ck.AverageRisk("5/24") and not model.budget and not model.by_class
+
+
+def test_a_merged_class_gives_no_more_right_matches():
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        people = ages(rng.integers(0, 12, 40).tolist())
+        low, middle, high = np.sort(rng.choice(13, 3, replace=False)).tolist()
+        apart = [f"[{low}, {middle}]"] * 2 + [f"[{middle}, {high}]"] * 3
+        levels = [
+            judge(ck.AverageRisk(0.99, people), cells).level for cells in _covered(people, apart, [f"[{low}, {high}]"] * 5)
+        ]
+        assert len(levels) < 2 or levels[1] <= levels[0] + 1e-12
+
+
+def _covered(people, *releases):
+    """Releases whose classes fit at least as many people as they have."""
+    known = [(age,) for age in people["age"].cells()]
+    enough = [all(count_fitting([cell], known) >= many for cell, many in Counter(cells).items()) for cells in releases]
+    return releases if all(enough) else ()
+
+
+def test_average_risk_in_a_population_loses_less_than_without():
+    people, schema = ck.datasets.hospital(2000), ck.datasets.hospital_schema()
+    table = people.take(np.arange(0, 2000, 10))
+    models = ck.AverageRisk(0.1, people), ck.AverageRisk(0.1)
+    known, alone = (ck.anonymize(table, schema, [model], ck.Mondrian(), seed=2**80) for model in models)
+    assert known.loss < alone.loss and known.certificate.guarantees[0].status == "attested"
+
+
+def test_a_person_who_is_listed_twice_is_refused():
+    """Who is listed twice would count as two people; `risk` and the guarantees refuse with one sentence."""
+    schema = ck.Schema(quasi={"age": ck.numeric()}, identifier=["name"])
+    rows = Columns.of({"name": ["a", "b", "c"], "age": [30, 31, 32]})
+    people = Columns.of({"name": ["a", "b", "c", "d", "d"], "age": [30, 31, 32, 40, 40]})
+    for model in (ck.KMap(2, population=people), ck.DeltaPresence(0, 0.9, people), ck.AverageRisk(0.5, people)):
+        with pytest.raises(ck.BadInput, match="column 'name': a person is listed twice"):
+            ck.anonymize(rows, schema, [model], ck.Mondrian())
+    with pytest.raises(ck.BadInput, match="a person is listed twice"):
+        ck.risk(rows, schema, population=people)
+    by_person = ck.Schema(quasi={"age": ck.numeric()}, person="name")
+    with pytest.raises(ck.BadInput, match="a person is listed twice"):
+        ck.anonymize(rows, by_person, [ck.KMap(2, population=people)], ck.Mondrian())
 
 
 def test_lo_above_zero_excludes_known_absence():
@@ -109,7 +165,9 @@ def test_a_population_that_does_not_cover_the_release_names_the_class():
     with pytest.raises(ck.BadInput, match=r"3 of its people fit the class with age \[30, 33\]; the class has 4"):
         ck.anonymize(rows, AGE, [ck.KAnonymity(4), ck.KMap(2, population=ages([30, 31, 32, 70]))])
     with pytest.raises(ck.BadInput, match="column 'age': the population has no such column"):
-        ck.anonymize(rows, AGE, [ck.KMap(2, population=Columns.of({"sex": ["f"]}))])
+        ck.anonymize(rows, AGE, [ck.KMap(2, population=Columns.of({"sex": ["f"] * 4}))])
+    with pytest.raises(ck.BadInput, match="it has 3 people, and the table 4"):
+        ck.anonymize(rows, AGE, [ck.AverageRisk(0.5, ages([30, 31, 32]))])
 
 
 def test_next_to_k_uniqueness_is_noted_as_idle():
@@ -139,12 +197,16 @@ def test_random_populations_are_counted_as_an_oracle_counts_them(method):
     for _ in range(ROUNDS):
         people, table = sample(rng)
         known = list(zip(*(people[name].cells() for name in schema.quasi), strict=True))
-        for model in (ck.KMap(int(rng.integers(3, 9)), population=people), ck.DeltaPresence(0.1, 0.6, people)):
+        models = ck.KMap(int(rng.integers(3, 9)), population=people), ck.DeltaPresence(0.1, 0.6, people)
+        for model in (*models, ck.AverageRisk(0.1, people)):
             release = ck.anonymize(table, schema, [model], method, seed=2**80)
             classes = Counter(zip(*(map(str, release.columns[name].cells()) for name in schema.quasi), strict=True))
             fitting = {cells: count_fitting(cells, known) for cells in classes}
             if isinstance(model, ck.KMap):
                 assert min(fitting.values()) >= model.k
+            elif isinstance(model, ck.AverageRisk):
+                right = sum(Fraction(rows, fitting[cells]) for cells, rows in classes.items())
+                assert right <= Fraction(1, 10) * classes.total()
             else:
                 ratios = [Fraction(rows, fitting[cells]) for cells, rows in classes.items()]
                 assert Fraction(1, 10) <= min(ratios) and max(ratios) <= Fraction(6, 10)
@@ -179,3 +241,89 @@ def test_a_recipe_names_the_file_relative_to_itself(tmp_path):
     (tmp_path / "people.csv").unlink()
     with pytest.raises(ck.BadInput, match=r"people\.csv"):
         ck.run(tmp_path / "recipe.yaml")
+
+
+ZIPS = ck.Schema(quasi={"age": ck.numeric(), "zip": ck.prefix(), "sex": ck.flat()})
+
+
+def guarantees_of(people):
+    return [ck.KMap(4, population=people), ck.DeltaPresence(0, 0.6, people), ck.AverageRisk(0.15, people)]
+
+
+def test_an_audit_with_the_population_recomputes(tmp_path):
+    """Who has the list recomputes every guarantee; another list, or cells that fit fewer people, is found."""
+    people, table = sample(np.random.default_rng(4))
+    release = ck.anonymize(table, ZIPS, guarantees_of(people), ck.Mondrian(), seed=2**80)
+    text = ck.Certificate.from_json(release.certificate.to_json())
+    assert ck.audit(release.columns, certificate=text).status == "met as far as it can be checked"
+    found = ck.audit(release.columns, certificate=text, population=people)
+    assert found.ok and [one.status for one in found.guarantees] == ["recomputed"] * 3
+    known = list(zip(*(people[name].cells() for name in ZIPS.quasi), strict=True))
+    classes = Counter(zip(*(map(str, release.columns[name].cells()) for name in ZIPS.quasi), strict=True))
+    fitting = {cells: count_fitting(cells, known) for cells in classes}
+    assert found.guarantees[0].measured == min(fitting.values())
+    assert found.guarantees[1].exact == str(max(Fraction(rows, fitting[cells]) for cells, rows in classes.items()))
+    right = float(sum(Fraction(rows, fitting[cells]) for cells, rows in classes.items()) / table.rows)
+    assert found.guarantees[2].measured == pytest.approx(right)
+    with pytest.raises(ck.BadInput, match="give the list that the release was made with"):
+        ck.audit(release.columns, certificate=text, population=people.take(np.arange(people.rows - 1)))
+    k_anonymous = ck.anonymize(table, ZIPS, [ck.KAnonymity(2)], ck.Mondrian())
+    with pytest.raises(ck.BadInput, match="no guarantee of this release counts people"):
+        ck.audit(k_anonymous.columns, certificate=k_anonymous.certificate, population=people)
+
+
+def test_an_audit_with_the_population_finds_what_is_not_met():
+    people, table = sample(np.random.default_rng(4))
+    found = ck.audit(table, ZIPS, [ck.KMap(4, population=people.rows)], population=people)
+    assert found.status == "not met" and found.guarantees[0].measured == 1
+    assert ck.audit(table, ZIPS, [ck.AverageRisk(0.15, people)]).status == "not met"
+
+
+def test_an_audit_of_persons_does_not_count_rows_instead():
+    people = Columns.of({"id": list(range(40)), "age": [20 + i % 10 for i in range(40)]})
+    rows = Columns.of(
+        {"id": [i for i in range(10) for _ in range(3)], "age": [20 + i % 10 for i in range(10) for _ in range(3)]}
+    )
+    schema = ck.Schema(quasi={"age": ck.numeric()}, person="id")
+    release = ck.anonymize(rows, schema, [ck.DeltaPresence(0, 0.5, people)], ck.Mondrian(), seed=2**80)
+    found = ck.audit(release.columns, certificate=release.certificate, population=people)
+    assert found.status == "met as far as it can be checked" and any("persons were counted" in note for note in found.notes)
+
+
+@pytest.mark.grows
+def test_incognito_searches_for_the_best_levels_by_the_people():
+    """The vector with the least loss of all that meet the guarantee, found by writing every one of them."""
+    rng = np.random.default_rng(SOAK_SEED if SOAK else 12)
+    schema = ck.Schema(quasi={"age": ck.numeric(step=10), "zip": ck.prefix(), "sex": ck.flat()})
+    for _ in range(20 if SOAK else 2):
+        people, table = sample(rng)
+        known = list(zip(*(people[name].cells() for name in schema.quasi), strict=True))
+        for model in guarantees_of(people):
+            release = ck.anonymize(table, schema, [model], ck.Incognito(), seed=2**80)
+            best = min(loss for loss, met in _every_vector(table, schema, known, model) if met)
+            assert release.loss == pytest.approx(best)
+
+
+def _every_vector(table, schema, known, model):
+    """Loss of each vector of levels, and whether its written cells meet the guarantee by a count of the people."""
+    for levels in product((0, 1, "*"), (0, 1, 2, "*"), (0, "*")):
+        form = ck.generalized(levels=dict(zip(schema.quasi, levels, strict=True)))
+        coded = schema.encode(table)
+        written = form.write(coded, Partition(np.arange(len(coded), dtype=np.int32), len(coded)), 0).columns
+        classes = Counter(zip(*(map(str, written[name].cells()) for name in schema.quasi), strict=True))
+        fitting = {cells: count_fitting(cells, known) for cells in classes}
+        ratios = [Fraction(rows, fitting[cells]) for cells, rows in classes.items()]
+        limits = {"k_map": (4, min(fitting.values())), "delta_presence": (max(ratios), Fraction(6, 10))}
+        limits["average_risk"] = sum(ratios), Fraction(15, 100) * classes.total()
+        low, high = limits[model.name]
+        yield ck.audit(written, schema, [ck.KAnonymity(1)]).loss.a, low <= high
+
+
+def test_incognito_suppresses_groups_by_their_people():
+    """Of the oldest person everyone would know that they are in the table: their row is suppressed, the others stay exact."""
+    people = ages([*(30 + i % 5 for i in range(40)), 90])
+    rows = ages([*(30 + i % 5 for i in range(20)), 90])
+    model = ck.DeltaPresence(0, 0.5, people)
+    release = ck.anonymize(rows, AGE, [model], ck.Incognito(), suppress=0.1, seed=2**80)
+    assert release.certificate.suppressed == 1 and release.loss == pytest.approx(1 / 21)
+    assert judge(model, release.columns["age"].cells()).exact == Fraction(1, 2)

@@ -163,3 +163,19 @@ def test_streams_meet_a_budget_class_by_class():
     rows += stream.flush()
     (guarantee,) = stream.certificate.guarantees
     assert len(rows) > 40 and guarantee.met and guarantee.measured <= 0.25
+
+
+@pytest.mark.parametrize("model", [ck.AverageRisk(0.25), ck.RecordsAtRisk(0.3, 0.1)])
+def test_an_average_counted_in_persons_cannot_be_forged_below_its_rows(model):
+    """Persons are not published. Classes over persons are no fewer than over rows, so an average risk that rows alone exceed
+    is not met; records at risk in persons are not bounded by those in rows, so they stay attested.
+    """
+    rows = Columns.of({"id": [i // 2 for i in range(60)], "age": [20 + i // 2 for i in range(60)]})
+    schema = ck.Schema(quasi={"age": ck.numeric()}, person="id")
+    release = ck.anonymize(rows, schema, [model], ck.Mondrian(), seed=SEED)
+    assert ck.audit(release.columns, certificate=release.certificate).status == "met as far as it can be checked"
+    raw = Columns.of({"age": sorted(rows["age"].cells())})  # published with 30 classes of 2 rows: a risk of 1/2
+    found = ck.audit(raw, certificate=release.certificate)
+    checked, claimed = found.guarantees[0].status, release.certificate.guarantees[0].status
+    assert claimed == "attested" and found.status == "not met"
+    assert checked == ("not met" if model.counts_classes else "not checkable")

@@ -98,7 +98,7 @@ def test_every_secret_has_the_same_say() -> None:
 
 
 def test_one_hot_columns_leave_the_tree_no_say() -> None:
-    """E-M6: a number from 1 to 16 next to columns of zeros and ones is the first component; scaled it is not."""
+    """A number from 1 to 16 next to columns of zeros and ones is the first component; scaled it is not."""
     rng = np.random.default_rng(2)
     table = coded(
         {"job": rng.choice(list("abcdefghijklmn"), 2000).tolist(), "school": rng.integers(1, 17, 2000).tolist()},
@@ -122,7 +122,7 @@ def test_one_hot_columns_leave_the_tree_no_say() -> None:
 
 
 def test_adjusted_k_leaves_fewer_rows_over_than_there_are_classes() -> None:
-    """E-M9, for every n < 200."""
+    """For every n < 200."""
     for n in range(1, 200):
         for k in range(1, n + 1):
             more = adjust_k(n, k)
@@ -306,7 +306,7 @@ def printed(sizes: list[int]) -> tuple[list[int], list[int]]:
 
 @pytest.mark.parametrize("sizes", list(GOLDEN["msa_gec_leftover"]))
 def test_drawing_loses_no_row(sizes: str) -> None:
-    """E-M1: what the source leaves over, by the golden examples, is placed here."""
+    """What the source leaves over, by the golden examples, is placed here."""
     rows = [int(size) for size in sizes.split(",")]
     classes, left = GOLDEN["msa_gec_leftover"][sizes]
     assert printed(rows) == (classes, left)
@@ -316,7 +316,7 @@ def test_drawing_loses_no_row(sizes: str) -> None:
 
 
 def test_the_smallest_group_gives_the_number_of_classes() -> None:
-    """E-M2: two groups of an odd table, the larger one first; the source would draw a third class from an empty group."""
+    """Two groups of an odd table, the larger one first; the source would draw a third class from an empty group."""
     group = pca_groups(made(np.arange(5.0)[:, None], [1] * 5), 2)
     assert np.bincount(group).tolist() == [3, 2] and len(printed([3, 2])[0]) == 3
     plan = plan_draws(group, np.arange(5, dtype=np.int32))

@@ -4,7 +4,7 @@ Python examples are doctests of the pages themselves. Blocks of a page run in th
 begins with `# name.yaml` is saved there, and a `console` block is typed into a shell. A shown line must occur in the output,
 numbers apart; `...` stands for what is not shown; `$ echo $?` shows the status of the command before it. Numbers drift with
 every better search: `CLOSEKNIT_RENEW=1 pytest tests/project/test_docs.py` writes those of today into the pages. The tutorial
-and the decision page are typed literally, each command in a shell; other commands run in the test's process if they can.
+is typed literally, each command in a shell; the commands of other pages run in the test's process if they can.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 SOURCE = re.compile(r"^Sources?: (.+?\.)(?: [A-Z]|\n\n|\n[-A-Z]|$)", re.M | re.S)
-LITERAL = ("tutorial.md", "decision.md")
+LITERAL = "tutorial.md"
 NUMBER = re.compile(r"\d[\d,.]*(?<![,.])")
 
 
@@ -200,7 +200,7 @@ def test_commands_do_what_is_shown(page: Path, shell: dict[str, Any]) -> None:
             continue
         for typed in session(block.text):
             before = list(typed.shown)
-            status = type_in(shell, typed, status, page.name in LITERAL)
+            status = type_in(shell, typed, status, page.name == LITERAL)
             for old, new in zip(before, typed.shown, strict=True):
                 place = text.index(f"\n{old}\n", place) + 1
                 text = text[:place] + new + text[place + len(old) :]

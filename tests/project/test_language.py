@@ -37,7 +37,7 @@ PARTICIPLE = re.compile(
     "|sent|spent|stood|thought|understood|won|torn|spoken|broken|begun|bound|dealt|felt|fed|hidden|laid|led|met|paid|sought"
     "|spun|struck|swept|taught|thrown|woven|worn"
 )
-NOT_PARTICIPLES = {"seed", "feed", "need", "speed", "embed", "exceed", "proceed", "shed"}
+NOT_PARTICIPLES = {"seed", "feed", "need", "speed", "embed", "exceed", "proceed", "shed", "bound"}  # to bound is a verb too
 FORMS = {"generalized", "bucketized", "sliced", "permuted", "perturbed"}  # public: `form=ck.sliced(...)` names the form
 
 FENCE = re.compile(r"^```.*?^```$", re.M | re.S)

@@ -1,4 +1,4 @@
-"""A release: what it renders and when, what it pickles, and that its two implementations stand next to each other."""
+"""A release: what it renders and when, what it pickles, what `force` may replace, and its two implementations side by side."""
 
 from __future__ import annotations
 
@@ -77,3 +77,35 @@ def test_every_saved_file_is_one_that_force_may_replace(release: ck.Release, tmp
     (private / "notes.txt").write_text("mine")
     with pytest.raises(ck.BadInput, match=r"also contains 'notes\.txt'"):
         release.save(tmp_path / "out", force=True)
+
+
+def test_a_pickled_release_can_still_be_saved(release: ck.Release, tmp_path: Path) -> None:
+    again = pickle.loads(pickle.dumps(release))
+    again.save(tmp_path / "out")
+    again.to_parquet(tmp_path / "again.parquet")
+    assert ck.audit(tmp_path / "out" / "release.csv", certificate=tmp_path / "out" / "certificate.json").ok
+
+
+def test_force_replaces_nothing_but_a_release(release: ck.Release, tmp_path: Path) -> None:
+    precious = tmp_path / "thesis"
+    precious.mkdir()
+    (precious / "chapter.txt").write_text("years of work", encoding="utf-8")
+    with pytest.raises(ck.BadInput, match=r"contains 'chapter.txt', which would be deleted"):
+        release.save(precious, force=True)
+    assert (precious / "chapter.txt").exists()
+
+
+def test_force_never_deletes_a_table_next_to_a_release(release: ck.Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out")
+    (tmp_path / "out" / "original.csv").write_text("age,wage\n31,10\n")
+    with pytest.raises(ck.BadInput):
+        release.save(tmp_path / "out", force=True)
+    assert (tmp_path / "out" / "original.csv").exists()
+
+
+def test_force_looks_into_the_private_folder_too(release: ck.Release, tmp_path: Path) -> None:
+    private_folder(tmp_path / "out").mkdir()
+    (private_folder(tmp_path / "out") / "original.csv").write_text("age,wage\n31,10\n")
+    with pytest.raises(ck.BadInput):
+        release.save(tmp_path / "out", force=True)
+    assert (private_folder(tmp_path / "out") / "original.csv").exists()

@@ -21,10 +21,13 @@ from closeknit.core.frontier import Frontier, Measure, Point
 from closeknit.core.method import list_guarantees
 from closeknit.core.model import Model
 from closeknit.models import REGISTRY as MODELS
+from closeknit.release import samples
 from closeknit.release.guarantee_meanings import meaning
 from closeknit.report.page import private_page, public_page
 from closeknit.report.record import PrivateReport, PublicReport
 from report_pages import SEED, Page, hospital, requests_nothing
+
+AGE = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})
 
 
 @pytest.fixture(scope="module")
@@ -298,7 +301,7 @@ def test_what_was_changed_is_refused(release: ck.Release, tmp_path: Path) -> Non
 
 
 def test_what_cannot_be_compared_is_said(release: ck.Release, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def refused(*_: object) -> None:
+    def refused(*_: object, **__: object) -> None:
         raise ck.BadInput("cannot be compared <here>", column="disease", right="nothing would be")
 
     monkeypatch.setattr("closeknit.release.private.with_original", refused)
@@ -307,3 +310,32 @@ def test_what_cannot_be_compared_is_said(release: ck.Release, monkeypatch: pytes
     assert any("Attacks that need the original could not be computed" in sentence for sentence in home.missing)
     release.save(tmp_path / "out")
     assert "cannot be compared &lt;here&gt;" in (tmp_path / "out.private" / "report.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "text", ["class\nabc\n\n\n\n", "foo\n0\n0\n0\n0\n", "class\n-7\n0\n0\n0\n", "class\n99999999999\n0\n0\n0\n"]
+)
+def test_a_file_of_classes_that_cannot_be_read_is_named(text: str, tmp_path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("age,ill\n30,flu\n31,gout\n70,flu\n71,gout\n")
+    ck.anonymize(file, AGE, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED).save(tmp_path / "out", report=False)
+    recipe = tmp_path / "out.private" / "recipe.yaml"
+    assert load_release(tmp_path / "out", recipe).partition.tolist() == [0, 0, 1, 1]
+    recipe.with_name("classes.csv").write_text(text)
+    with pytest.raises(ck.BadInput, match=r"classes\.csv"):
+        load_release(tmp_path / "out", recipe)
+
+
+def test_a_class_before_and_after_is_looked_for_once_in_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no class is found (secrets were changed), the release was read again for each class that was tried."""
+    table = Columns.of({"age": list(range(60)), "ill": [f"v{i}" for i in range(60)]})
+    release = ck.anonymize(table, AGE, [ck.KAnonymity(1)], ck.Mondrian(), seed=SEED)
+    other = Columns.of({"age": table["age"].cells(), "ill": ["other"] * 60})
+    requested: list[int] = []
+    of = samples._Texts.of
+    monkeypatch.setattr(samples._Texts, "of", lambda self, rows: requested.append(1) or of(self, rows))
+    assert samples.find_class(other, AGE, release, release.partition) is None
+    assert len(requested) <= 60 + 2 * samples.TRIED
+    found = samples.find_class(table, AGE, release, release.partition)
+    assert found is not None
+    assert found.rows == 1

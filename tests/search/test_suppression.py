@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -245,3 +246,37 @@ def test_a_plain_value_that_stands_alone_without_its_twin_is_refused() -> None:
         publish_table(table, partition, [ck.KAnonymity(2)], ck.generalized())
     columns, _ = publish_table(table, partition, [ck.KAnonymity(1)], ck.generalized(suppressed="starred"))
     assert columns["ward"].cells().count("b") == 2
+
+
+def test_type_discloses_nothing_of_a_suppressed_secret(tmp_path):
+    types = []
+    for odd in ("3", "3.5"):
+        rows = [f"{20 + i % 3},{i % 2 + 1}" for i in range(12)] + [f"9999,{odd}"]
+        (tmp_path / "t.csv").write_text("\n".join(["age,wage", *rows]) + "\n")
+        schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"wage": ck.numeric()})
+        release = ck.anonymize(tmp_path / "t.csv", schema, [ck.KAnonymity(4)], ck.Mondrian(), suppress=0.1, seed=SEED)
+        assert release.certificate.suppressed == 1
+        types.append(release.frame.schema.field("wage").type)
+    assert types[0] == types[1]
+
+
+def test_masks_disclose_nothing_of_a_suppressed_code():
+    reported = []
+    for code in ("987", "9876543"):
+        table = pa.table({"zip": ["123", "124", "125", "126"] * 3 + [code], "ill": ["a", "b"] * 6 + ["a"]})
+        schema = ck.Schema(quasi={"zip": ck.prefix()}, sensitive={"ill": ck.flat()})
+        release = ck.anonymize(table, schema, [ck.KAnonymity(4)], ck.Incognito(), suppress=0.1, seed=SEED)
+        reported.append((release.certificate.suppressed, release.certificate.form, sorted(set(release.columns["zip"].cells()))))
+    assert reported[0] == reported[1]
+
+
+def test_a_suppressed_longer_code_does_not_lift_the_level_of_the_others():
+    reported = []
+    for code in ("98765", "12345"):  # the second one raises the tree under 12
+        codes = [f"1{a}{b}" for a in (1, 2) for b in range(8)]
+        table = pa.table({"zip": [*codes * 2, code], "sex": ["f", "m"] * 16 + ["x"], "ill": list("aabb") * 8 + ["a"]})
+        schema = ck.Schema(quasi={"zip": ck.prefix(), "sex": ck.flat()}, sensitive={"ill": ck.flat()})
+        release = ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.Incognito(), suppress=0.05, seed=SEED)
+        assert release.certificate.suppressed == 1
+        reported.append(release.certificate)
+    assert reported[0] == reported[1]

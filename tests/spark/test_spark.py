@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.api.reporting import load_release
-from closeknit.checks.methods import judge_class
+from closeknit.checks.methods import judge_class, oracle_view
 from closeknit.checks.naive_cells import group_rows
 from closeknit.checks.tables import Case
 from closeknit.cli.commands import app
@@ -85,7 +85,8 @@ def same(one: ck.Release, other: ck.Release) -> bool:
 def oracle_agrees(columns: Columns, schema: ck.Schema, models: list[Any]) -> bool:
     case = Case("spark", columns, schema, tuple(models))
     classes = group_rows(columns, list(schema.quasi)).values()
-    return all(judge_class(model, columns, rows, None, case) for model in models for rows in classes)
+    seen = [(model, oracle_view(model, columns, case)) for model in models]
+    return all(judge_class(model, of_model, rows) for model, of_model in seen for rows in classes)
 
 
 # The same as on one machine ----------------------------------------------------------------------------------------------

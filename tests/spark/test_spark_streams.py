@@ -10,10 +10,12 @@ import os
 import random
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -22,8 +24,9 @@ from closeknit.checks.oracle import oracle_holds
 from closeknit.core.columns import Columns
 from closeknit.io.batches import block_from
 from closeknit.io.files import write_parquet
-from closeknit.io.packets import unpack_blocks
+from closeknit.io.packets import frame_of_bytes, unpack_blocks
 from closeknit.spark.stream_operator import Operator
+from closeknit.spark.stream_query import _seconds, _sortable
 from closeknit.spark.stream_shards import Shards
 
 SEED = 2**100 + 7
@@ -347,3 +350,47 @@ def test_the_order_of_a_micro_batch_does_not_depend_on_partitions() -> None:
     free = Operator(stream, stream.secret, Shards(SCHEMA), {})
     drawn = order(rows, free)
     assert order(mixed, free) == drawn != list(range(50))
+
+
+def test_times_without_a_zone_give_order_and_time(spark: Any, tmp_path: Path) -> None:
+    """Written without a zone by whoever is not Spark; a table of people would see their day only."""
+    times = [datetime(2020, 1, 1, 10, 0, 0, micro) for micro in (0, 5, 45, 500_000)]
+    frame = spark.createDataFrame(pa.table({"seen": times})).selectExpr("CAST(seen AS timestamp_ntz) AS seen")
+    found = frame.select(_sortable(frame, "seen").alias("place"), _seconds(frame, "seen").alias("time")).toArrow()
+    assert found.column("place").to_pylist() == sorted(set(found.column("place").to_pylist()))
+    assert np.diff(found.column("time").to_numpy()).round(6).tolist() == [5e-6, 4e-5, 0.499955]
+
+
+class _State:
+    """What Spark hands to a shard in its first micro-batch."""
+
+    exists, hasTimedOut = False, False
+
+    def getCurrentProcessingTimeMs(self) -> int:
+        return 1000
+
+    def update(self, held: tuple[bytes]) -> None:
+        assert held[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "type_"), [([3, 4], pa.int64(), "bigint"), ([date(2000, 1, 1), date(1999, 1, 1)], pa.date32(), "date")]
+)
+def test_shards_without_a_value_are_published_with_the_others(cells: list[Any], kind: Any, type_: str) -> None:
+    """A column of which one shard knows nothing has the type of the others' cells; dates are such a type."""
+    secret = ck.numeric() if type_ == "bigint" else ck.flat()
+    schema = ck.Schema(quasi={"age": ck.numeric(0, 9)}, sensitive={"ill": secret}, plain=["tag"], allow_unique=["tag"])
+    cell = [None if i % 2 else cells[i // 2 % 2] for i in range(40)]
+    block = pa.table({"age": [8 if i % 2 else 1 for i in range(40)], "ill": pa.array(cell, kind), "tag": pa.array(cell, kind)})
+    shown = pa.schema({"age": pa.string(), "ill": kind, "tag": kind})
+    shards = Shards.of(schema, "age", 2)
+    types = {"age": "string", "ill": type_, "tag": type_}
+    operator = Operator(ck.Castle(schema, k=3, delta=5, seed=SEED), b"secret", shards, types, shown=shown)
+    left = []
+    for part in shards.packets(block, b"secret", False).to_pylist():
+        for frame in operator.step((part["shard"],), [frame_of_bytes("rows", [part["rows"]])], _State()):
+            left += frame["left"].tolist()
+    assert len(left) == 2
+    found = unpack_blocks(left)
+    assert found.schema.equals(shown) and set(found.column("ill").to_pylist()) == {None, *cells}
+    assert np.array_equal(found.column("ill").to_pylist(), found.column("tag").to_pylist())

@@ -97,6 +97,26 @@ class Chancy(ck.Castle):
         return np.random.default_rng()
 
 
+class CutsBlindly(ck.KnitStream):
+    """Both sides of a cut have k rows, and may have fewer persons."""
+
+    def _holds(self, positions: Any) -> bool:
+        return len(positions) >= self.k
+
+    def _divide(self, piece: Any) -> Any:
+        self.judge.by_person = False
+        parts = super()._divide(piece)
+        self.judge.by_person = True
+        return parts
+
+
+class LosesPieces(ck.KnitStream):
+    """A checkpoint does not keep the rows that are being cut."""
+
+    def _state(self) -> dict[str, Any]:
+        return {**super()._state(), "pieces": []}
+
+
 class FarOff(ck.Windowed):
     """Windows are guaranteed and everything that waits is one class, close or not."""
 
@@ -115,6 +135,8 @@ BAD: list[tuple[type[Any], dict[str, Any], str, set[str]]] = [
     (CountsRows, DELAYED, "few persons arrive often", {"guarantees_at_every_instant"}),
     (Forgetful, {**DELAYED, "eta": 4}, "every kind", {"resume_changes_nothing"}),
     (Chancy, {**DELAYED, "delta": 30, "eta": 2}, "every kind", {"secret_repeats"}),
+    (CutsBlindly, {"k": 3, "delta": 30}, "few persons arrive often", {"guarantees_at_every_instant"}),
+    (LosesPieces, {"k": 3, "delta": 35}, "every kind", {"resume_changes_nothing"}),
     (FarOff, WINDOWS, "every kind", {"close_to_its_window"}),
 ]
 
@@ -131,7 +153,7 @@ def test_a_bad_stream_is_found_out(stream: type[Any], params: dict[str, Any], on
     assert failing <= found, found
 
 
-@pytest.mark.parametrize("name", ["castle", "knn_stream"])
+@pytest.mark.parametrize("name", ["castle", "knn_stream", "knit_stream"])
 def test_fewer_rows_may_wait_than_a_class_needs(name: str) -> None:
     with pytest.warns(UserWarning, match="fewer than k"):
         REGISTRY[name](schema=CASES["every kind"].schema, k=5, delta=3)  # type: ignore[call-arg]

@@ -26,6 +26,7 @@ from closeknit.streams.burel_window import BurelWindow
 from closeknit.streams.castle import Castle
 from closeknit.streams.checkpoint import VERSION, load, load_with_metadata, save
 from closeknit.streams.checkpoint_folder import CheckpointFolder
+from closeknit.streams.knit_stream import KnitStream
 from closeknit.streams.knn_stream import KnnStream
 from closeknit.streams.packing import from_bytes, to_bytes
 from closeknit.streams.sabre_window import SabreWindow
@@ -71,6 +72,8 @@ STREAMS: dict[str, Callable[[], Stream]] = {
     "castle_split": lambda: Castle(SCHEMA, k=2, delta=50, eta=3, mu=4, models=[ck.LDiversity("ill", 2)]),
     "castle_held": lambda: Castle(SCHEMA, k=3, delta=20, eta=4, reuse="held", order="input"),
     "castle_reuse": lambda: Castle(SCHEMA, k=3, delta=20, eta=4, reuse=True),
+    "knit": lambda: KnitStream(SCHEMA, k=3, delta=64),
+    "knit_diverse": lambda: KnitStream(SCHEMA, k=2, delta=40, models=[ck.LDiversity("ill", 2)]),
     "knn": lambda: KnnStream(SCHEMA, k=3, delta=20),
     "sabre_window": lambda: SabreWindow(SCHEMA, [ck.TCloseness("ill", 0.4)], omega=40, advance=20, k=2),
     "burel_window": lambda: BurelWindow(SCHEMA, [ck.BetaLikeness("ill", 2)], omega=40, advance=20, k=2),
@@ -201,10 +204,10 @@ def test_metadata_comes_back(tmp_path: Path) -> None:
 # processes that are killed ---------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["castle", "knit_stream"])
+def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("streams")
-    write_recipe(folder)
+    write_recipe(folder, stream={request.param: {"k": 4, "delta": 40 if request.param == "castle" else 160}})
     lines = as_ndjson(some_rows(700)).split(b"\n")
     lines[100:100] = [b'{"age": ', b"", b'{"age": 5, "sex": "f", "ill": "flu", "name": "x", "shoe": 4}']
     (folder / "in.ndjson").write_bytes(b"\n".join(lines))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,9 @@ from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
 from closeknit.core.errors import BadInput
-from closeknit.web import access, pages, rest
+from closeknit.web import access, pages, peers, rest
 from closeknit.web.access import OPEN
+from closeknit.web.peers import of_another_user
 from closeknit.web.tokens import read_tokens
 from web_runs import ANN, BOB, HERE, ROWS, TOKENS, client_of, job_files, team
 
@@ -214,3 +217,27 @@ def test_description_stands_behind_the_token(client: TestClient) -> None:
     assert client.get("/api/openapi.json").json()["info"]["title"] == "closeknit"
     assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
     assert ANN != BOB
+
+
+def test_a_code_is_good_for_its_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands in the command line of a browser: another user of the machine who is faster gets nothing."""
+    table = tmp_path / "tcp"
+    line = "0: 0100007F:{:04X} 0100007F:1F40 01 00000000:00000000 00:00000000 00000000 {} 0 1"
+    table.write_text("head\n" + line.format(50000, os.getuid() + 1) + "\n" + line.format(50001, os.getuid()) + "\n")
+    assert of_another_user(50000, 8000, (table,)) and not of_another_user(50001, 8000, (table,))
+    app = team(tmp_path / "home", at_once=0)
+    code = app.state.logins.code()
+    with client_of(app, {}) as client:
+        monkeypatch.setattr(access, "of_another_user", lambda *ports: True)
+        assert client.get("/enter", params={"code": code}).status_code == 403
+        monkeypatch.setattr(access, "of_another_user", lambda *ports: False)
+        assert client.get("/enter", params={"code": code}).status_code == 303
+
+
+def test_a_connection_is_of_whoever_opened_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as line:
+        ports = line.getsockname()[1], server.getsockname()[1]
+        assert not of_another_user(*ports)
+        monkeypatch.setattr(peers, "ROOT", -1)
+        monkeypatch.setattr(os, "getuid", lambda: -2)
+        assert of_another_user(*ports) or not peers.TABLES[0].exists()

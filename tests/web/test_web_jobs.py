@@ -21,9 +21,10 @@ from closeknit.core.errors import BadInput
 from closeknit.datasets import hospital, hospital_recipe
 from closeknit.io.files import write_csv
 from closeknit.web import tasks as tasks_module
-from closeknit.web.cases import CaseNotFound, Cases
+from closeknit.web.cases import Case, CaseNotFound, Cases
 from closeknit.web.settings import Settings
 from closeknit.web.tasks import CUT_OFF, ENDED, STOPPED, TOO_LONG, Tasks
+from closeknit.web.worker import without_places
 from web_runs import ROWS, client_of, job_files, over, team
 
 SLOW = {**hospital_recipe("x.csv"), "method": {"knit": {}}, "suppress": 0.0}
@@ -251,3 +252,8 @@ def test_work_continues_after_a_fault_of_the_server(tmp_path: Path, monkeypatch:
 
         monkeypatch.setattr(tasks, "_save", full)
         assert over(client, begin(client, recipe="schema: ["))["state"] == "failed" and not failing[0]
+
+
+def test_a_sentence_with_half_a_sign_breaks_no_answer(tmp_path: Path) -> None:
+    case = Case("0", "ann", "people.csv", ".csv", 0, folder=tmp_path)
+    assert without_places("there is no method '\ud800'", case) == "there is no method '?'"

@@ -20,14 +20,16 @@ import closeknit as ck
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.method import ignore_progress
+from closeknit.web.body_limits import ANONYMOUS
 from closeknit.web.case_tasks import anonymize
 from closeknit.web.cases import Case, Cases, LimitExceeded
 from closeknit.web.desk.table_preview import Limits
+from closeknit.web.desk.tree_edits import PASSING
 from closeknit.web.page_tasks import inspect_table
 from closeknit.web.settings import Settings
 from closeknit.web.tasks import Tasks
 from closeknit.web.worker import work
-from web_runs import RECIPE, ROWS, client_of, job_files, team
+from web_runs import ANN, HERE, RECIPE, ROWS, client_of, job_files, team
 
 SMALL = Limits(rows=1000, columns=20, unpacked=100_000)
 MANY = "age,sex,disease\n" + "30,f,flu\n" * 20_000
@@ -324,3 +326,42 @@ def test_path_of_an_uploaded_recipe_is_not_followed(tmp_path: Path, data: Any) -
     assert "disease" in (case.out / "release.csv").read_text() and case.finished
     private = (case.private / "recipe.yaml").read_text()
     assert "people.csv" in private and "passwd" not in private and str(tmp_path) not in private
+
+
+def never() -> Iterator[bytes]:
+    raise AssertionError("it should never be read")
+    yield b""
+
+
+FORM, TEXT = "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize("kind", [FORM, TEXT])
+def test_an_unknown_visitor_sends_no_more_than_a_token(tmp_path: Path, kind: str) -> None:
+    """The form for the token is open to everyone: a gigabyte in it would fill the disk, or in memory."""
+    with client_of(team(tmp_path / "home", at_once=0), {"origin": HERE}) as client:
+        reported = {"content-type": kind, "content-length": str(ANONYMOUS + 1)}
+        assert client.post("/login", content=never(), headers=reported).status_code == 413
+        assert (
+            client.post("/login", content=iter([b"token=" + b"x" * ANONYMOUS]), headers={"content-type": kind}).status_code
+            == 413
+        )
+
+
+@pytest.mark.parametrize("kind", ["application/json", TEXT, ""])
+def test_only_files_may_be_large(tmp_path: Path, kind: str) -> None:
+    """Everything but the files of a form is held in memory, and JSON takes many times its length there."""
+    with client_of(team(tmp_path / "home", at_once=0)) as client:
+        reported = {"content-type": kind, "content-length": "2000000"}
+        assert client.post("/api/jobs/x/attack", content=never(), headers=reported).status_code == 413
+
+
+def test_nothing_stays_of_what_is_refused_or_was_cut_off(tmp_path: Path) -> None:
+    """A table whose work is refused, and a hierarchy that was being imported when the server was killed."""
+    left = tmp_path / "home" / f"{PASSING}x"
+    left.mkdir(parents=True)
+    app = team(tmp_path / "home", at_once=0, waiting=0)
+    assert not left.exists()
+    with client_of(app, {**ANN, "origin": HERE}) as client:
+        assert client.post("/tables", files={"table": ("people.csv", ROWS.encode())}).status_code == 429
+        assert client.post("/tables/built-in").status_code == 429 and list((tmp_path / "home").iterdir()) == []

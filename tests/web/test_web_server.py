@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +23,7 @@ from closeknit.datasets import hospital, hospital_recipe
 from closeknit.io.files import write_csv
 from closeknit.web import http_server, workspaces
 from closeknit.web.settings import Settings
-from web_runs import ANN, TOKENS, Server, answering, job_files, over, raw_files
+from web_runs import ANN, BOB, TOKENS, Server, answering, client_of, job_files, over, raw_files, team
 
 SLOW = {**hospital_recipe("x.csv"), "method": {"knit": {}}}
 
@@ -262,3 +264,50 @@ def test_upload_of_more_than_a_gigabyte(tmp_path: Path) -> None:
         assert other.get("/api/jobs").json() == [] and list(server.home.iterdir()) == []
     server.stop()
     assert 10 <= answered <= 12
+
+
+def test_a_client_that_takes_nothing_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A visitor requests many answers and reads none: the connection, one of those that all share, is closed."""
+    cut_off, lost = threading.Event(), http_server.PatientProtocol.connection_lost
+    monkeypatch.setattr(http_server, "PATIENCE_WITH_READERS", 0.3)
+    monkeypatch.setattr(http_server.PatientProtocol, "connection_lost", lambda *given: (lost(*given), cut_off.set()))
+    with answering(tmp_path / "home", at_once=0) as (address, _):
+        port = int(address.rpartition(":")[2])
+        line = socket.socket()
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        line.connect(("127.0.0.1", port))
+        line.sendall(f"GET /static/htmx.min.js HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode() * 200)
+        cut_off.wait()
+        taken = 0
+        with pytest.raises(ConnectionResetError):
+            while part := line.recv(1 << 20):
+                taken += len(part)
+            raise ConnectionResetError if taken < 9_000_000 else AssertionError("all of it came")
+        line.close()
+
+
+def test_one_user_cannot_take_every_thread(tmp_path: Path) -> None:
+    """More requests of one owner than he has turns wait, and another is answered meanwhile."""
+    app = team(tmp_path / "home", at_once=0, turns=2)
+    hold, inside = threading.Event(), threading.Semaphore(0)
+    in_vain = threading.Timer(100, hold.set)  # only a client that is never answered waits for it
+
+    @app.get("/api/hold")
+    def held() -> None:
+        inside.release()
+        hold.wait()
+
+    with client_of(app) as client:
+        waiting = [threading.Thread(target=client.get, args=["/api/hold"]) for _ in range(4)]
+        for each in (in_vain, *waiting):
+            each.start()
+        try:
+            assert inside.acquire() and inside.acquire()
+            assert client.get("/api/jobs", headers=BOB).status_code == 200 and not hold.is_set()
+            client.portal.call(asyncio.sleep, 0.1)  # type: ignore[union-attr]
+            assert not inside.acquire(blocking=False)
+        finally:
+            in_vain.cancel()
+            hold.set()
+            for each in waiting:
+                each.join()

@@ -5,11 +5,13 @@ from closeknit.api.anonymizing import anonymize, run, suggest
 from closeknit.api.applying import apply
 from closeknit.api.attacking import AttackReport, attack
 from closeknit.api.auditing import audit
+from closeknit.api.bounding import bound_loss
 from closeknit.api.choosing_k import choose_k
 from closeknit.api.comparing import compare, compare_recipe, save_comparison
 from closeknit.api.dossiers import dossier
 from closeknit.api.harbor_audit import safe_harbor
 from closeknit.api.presets import preset
+from closeknit.api.repeating import build_repeat
 from closeknit.api.replaying import replay
 from closeknit.api.risking import risk, suda
 from closeknit.api.signing import new_keys, sign
@@ -22,6 +24,8 @@ __all__ = [
     "apply",
     "attack",
     "audit",
+    "bound_loss",
+    "build_repeat",
     "certificate_on_spark",
     "choose_k",
     "compare",

@@ -42,6 +42,7 @@ from closeknit.core.look_alikes import with_folded
 from closeknit.core.method import Method, Progress, can_plan, deals_by_rank, ignore_progress, list_guarantees
 from closeknit.core.model import Model, joints, refuse_whole
 from closeknit.core.params import choice, number, whole
+from closeknit.core.rank_swap import refuse_swaps, swap_ranks
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Form, Outcome, Partition, Table
 from closeknit.forms import REGISTRY as FORMS
@@ -122,14 +123,16 @@ def anonymize(
     described = _data_form(data, False, found.form(csv) if found else {})
     progress("encoding", 0.1)
     identity = digest_columns(columns) if method.runs_once else b""  # before dates are shifted by the seed
-    columns, coded = shift_dates(columns, schema, seed)
+    if method.runs_once:
+        refuse_swaps(schema, f"with the method {method.name}, whose guarantee is about the true numbers")
+    columns, coded = shift_dates(swap_ranks(columns, schema, seed), schema, seed)
     table = replace(coded.encode(columns), allow_vacuous=allow_vacuous)
     if method.runs_once:
         models = keep_attestable(models, named, identity, given_seed)
         table = replace(table, identity=identity)
     done = release_table(table, models, method, suppress=suppress, form=requested, seed=seed, progress=progress)
     parquet = described is not None and not isinstance(data, Source) and kind_of(data) == ".parquet"
-    partition = _by_input_row(done.table, done.partition)
+    partition = by_input_row(done.table, done.partition)
     flags = {"escape_formulas": escape_formulas, "allow_vacuous": allow_vacuous}
     named = [model for model in models if not model.of_method]  # a method adds its own again
     return LocalRelease(
@@ -158,6 +161,7 @@ def _on_spark(
     options: dict[str, Any],
 ) -> Release:
     refuse_shifts(schema, "on Spark")
+    refuse_swaps(schema, "on Spark")
     refuse_whole([model for model in models if not model.of_method], ON_SPARK)
     if escape_formulas:
         raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
@@ -219,7 +223,8 @@ def _list_visible(models: Sequence[Model], method: Method) -> list[list[Model]]:
     classes instead of those that are settled on written cells, or that the method treats as a budget. The attempt with less
     loss is published.
     """
-    seen = [model for model in models if model.by_class or (method.sees_all and model.over is not None)]
+    itself = [model for model in models if model.over is not None or "population" in model.needs] if method.sees_all else []
+    seen = [model for model in models if model.by_class or model in itself]
     spent = [model for model in seen if model.budget] if method.spends else []
     replaced = [model for model in models if model not in seen or model in spent]
     stricter = [model.stricter for model in replaced if model.stricter is not None]
@@ -389,7 +394,13 @@ def _rerun_method(table: Table, kept: NDArray[np.int64], models: Sequence[Model]
     return Partition.of(class_of)
 
 
-def _by_input_row(table: Table, partition: Partition) -> Any:
+def by_input_row(table: Table, partition: Partition) -> Any:
+    """Return the class of each row in the order of the input.
+
+    Args:
+        table: the rows.
+        partition: their classes.
+    """
     class_of = np.empty(len(table), dtype=np.int32)
     class_of[table.rows] = partition.class_of
     return class_of

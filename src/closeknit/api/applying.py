@@ -30,6 +30,7 @@ from closeknit.core.kinds import Kind, Numeric, Prefix
 from closeknit.core.levels import at_level, top_level
 from closeknit.core.model import Model, joints
 from closeknit.core.params import number
+from closeknit.core.rank_swap import refuse_swaps
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table
@@ -100,6 +101,7 @@ def apply(
     models = [model for model in models_from(list(known.models)) if not model.of_method]  # a method's, not a recoding's
     assert isinstance(form, Generalized)
     refuse_shifts(schema, "when a recoding is applied")
+    refuse_swaps(schema, "when a recoding is applied")
     if schema.person is not None and schema.person_rows == "together":
         what = "all rows of a person must be in one class, and labels may separate them"
         raise BadInput(what, column=schema.person, right="publish the rows with anonymize, or use person_rows='count-once'")

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from closeknit import __version__
 from closeknit.api.anonymizing import anonymize
-from closeknit.api.recipe import Recipe
+from closeknit.api.recipe import Recipe, form_of, method_of, models_from, usual_method
 from closeknit.api.release_cells import read_certified
+from closeknit.api.repeating import build_repeat
+from closeknit.attacks.exchange import Repeat
 from closeknit.attacks.finding import Finding, findings_summary, worst_first
 from closeknit.attacks.minimality import Rerun
 from closeknit.attacks.on_release import list_skipped, on_release
@@ -25,6 +27,8 @@ from closeknit.core.covering import raw_schema
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.core.grids import Summary
 from closeknit.core.kinds import Numeric
+from closeknit.core.method import Method
+from closeknit.core.model import Model
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema, require_schema
 from closeknit.forms.release_reading import Published, reading_of
@@ -35,6 +39,7 @@ from closeknit.io.sources import place_of
 from closeknit.release.public import TextRelease
 from closeknit.release.release_paths import find_certificate, read_certificate, release_file
 
+Repetition = tuple[Rerun, NDArray[np.int32], Repeat, tuple[Method, Sequence[Model]]]
 NEEDS = {
     "candidate rows": "the original rows: give them, or the recipe that names them",
     "matching buckets": "the original rows: give them, or the recipe that names them",
@@ -44,7 +49,10 @@ NEEDS = {
     "intersection": "another release of the same people, and their quasi-identifiers",
     "row join": "another release of the same people",
     "minimality": "the recipe with its method and seed, to rerun it",
+    "refinement": "the recipe with its method, and its classes",
+    "downcoding": "the recipe with its method, and its classes",
 }
+BY_CLASS = ("refinement", "downcoding")  # attacks that need the class of each row
 
 
 class AttackReport(Document):
@@ -87,6 +95,8 @@ def attack(
     certificate: Any = None,
     baskets: Sequence[str] = (),
     runs: int | None = None,
+    solves: int | None = None,
+    neighbours: int | None = None,
     seed: int = 0,
     csv: CsvFormat | None = None,
 ) -> AttackReport:
@@ -101,7 +111,9 @@ def attack(
         recipe: The private recipe: it provides the original table, its schema, and the method with its seed.
         certificate: The certificate of the release, if it is not next to the file.
         baskets: Sensitive attributes whose cells list several items.
-        runs: How often the minimality attack reruns the method; default: by the size of the table.
+        runs: How often minimality and exchange each rerun the method; default: by the size of the table.
+        solves: How many integer programs the refinement attack solves for each sensitive attribute; default: 200.
+        neighbours: Exchange reruns the method on so many rows around a drawn person; default: on the whole table.
         seed: Seed of the attacks that draw random samples.
         csv: Format of CSV files; what it leaves open is detected.
 
@@ -127,17 +139,18 @@ def attack(
     reasons = list_skipped(published, baskets)
     if table is not None and schema is not None:
         again = _prepare_rerun(published, table, requested)
-        rerun, class_of = (None, None) if isinstance(again, str) else again
-        found += with_original(
-            published, table, schema, population=people, other=theirs, rerun=rerun, class_of=class_of, runs=runs, seed=seed
-        )
-        reasons += [again] if isinstance(again, str) else []
+        rerun, class_of, repeat, made_by = (None, None, None, None) if isinstance(again, str) else again
+        budgets: dict[str, Any] = {"runs": runs, "solves": solves, "neighbours": neighbours, "seed": seed}
+        known: dict[str, Any] = {"rerun": rerun, "class_of": class_of, "repeat": repeat, "made_by": made_by}
+        found += with_original(published, table, schema, population=people, other=theirs, **known, **budgets)
+        reasons += [again] if isinstance(again, str) else _list_inapplicable(found)
+        missing += BY_CLASS if isinstance(again, str) else ()
         if rerun is not None and not reading.retained and all(each.attack != "minimality" for each in found):
             reasons.append("minimality: the method does not use a sensitive attribute, or the classes are too large")
         if reading.retained:
             reasons.append("intersection and minimality of a perturbed attribute: any person may have any value")
     else:
-        missing.append("minimality")
+        missing += ["minimality", *BY_CLASS]
         found += with_population(published, people, schema) if people is not None else []
         found += with_other(published, theirs, people, schema) if theirs is not None else []
     if theirs is not None and all(each.attack != "row_join" for each in found):
@@ -146,6 +159,12 @@ def attack(
     return AttackReport(
         closeknit=__version__, rows=published.columns.rows, findings=tuple(worst_first(found)), untried=tuple(untried)
     )
+
+
+def _list_inapplicable(found: Sequence[Finding]) -> list[str]:
+    """Return the attacks that had the class of each row and nothing to do."""
+    tried = {each.attack for each in found}
+    return [f"{attack}: the cells of this form are not those of classes" for attack in BY_CLASS if attack not in tried]
 
 
 def _find_available(
@@ -234,8 +253,8 @@ def _population(population: Any, reading: Reading, schema: Schema | None, csv: C
     return columns
 
 
-def _prepare_rerun(published: Published, table: Columns, requested: Recipe | None) -> tuple[Rerun, NDArray[np.int32]] | str:
-    """Return a function that repeats the release for another table, and the class of each row; or why that is impossible."""
+def _prepare_rerun(published: Published, table: Columns, requested: Recipe | None) -> Repetition | str:
+    """Return functions that repeat the release for other tables, the class of each row, and what made them; or why not."""
     if requested is None:
         return f"minimality needs {NEEDS['minimality']}"
     recipe, schema = requested, requested.schema.model_copy(update={"identifier": ()})  # these were not even read
@@ -263,4 +282,6 @@ def _prepare_rerun(published: Published, table: Columns, requested: Recipe | Non
         return f"minimality: the recipe gives no release of this table ({error})"
     if content_hash(repeated.columns) != content_hash(published.columns):
         return "minimality: the recipe gives another release of this table, so it is not the recipe of this one"
-    return rerun, repeated.partition
+    repeat = build_repeat(schema, recipe.models, recipe.method, allow_vacuous=recipe.allow_vacuous, **recipe.options)
+    method = usual_method(form_of(recipe.form)) if recipe.method is None else method_of(recipe.method)
+    return rerun, repeated.partition, repeat, (method, models_from(recipe.models))

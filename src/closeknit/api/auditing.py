@@ -27,7 +27,7 @@ from closeknit.api.request_checks import check_models
 from closeknit.api.signature_checks import check_signatures
 from closeknit.core.audit import Audit, CheckedGuarantee, Recomputation, differences, find_finer_secrets
 from closeknit.core.certificate import Certificate, Guarantee
-from closeknit.core.certifying import list_unprotected
+from closeknit.core.certifying import COUNTS_PERSONS, list_unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.formats import FORMAT
@@ -60,6 +60,7 @@ def audit(
     engine: str | None = None,
     master: str | None = None,
     key: str | PathLike[str] | None = None,
+    population: Any = None,
 ) -> Audit:
     """Recompute every guarantee of any release, from its cells alone.
 
@@ -79,6 +80,8 @@ def audit(
         engine: "spark" leaves the rows on Spark; so does a Spark frame.
         master: the address of a Spark cluster.
         key: the public key of the signer; a signature next to the certificate must then be valid.
+        population: the people from whom the table is drawn, a path or a frame: guarantees that count them are then
+            recomputed. A certificate states only their number, which has to be the same.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(200), ck.datasets.hospital_schema(), [ck.KAnonymity(4)])
@@ -95,6 +98,7 @@ def audit(
         schema = Schema.from_forms(claimed.columns) if schema is None else schema
         models = models or [guarantee.model for guarantee in claimed.guarantees]
     schema, models = _check_required(schema, models)
+    models, uncounted = (models, []) if population is None else _give_population(models, population, claimed)
     shape: Form = form_of(claimed.form if claimed and form is None else form) or generalized()
     check_models(schema, models, shape)
     suppressed, escapes = (claimed.suppressed, claimed.escape_formulas) if claimed else (0, escape_formulas)
@@ -114,6 +118,7 @@ def audit(
     canonical = claimed is not None and claimed.format == FORMAT  # earlier formats had other orders of rows and other notes
     if claimed and canonical:
         faults += find_note_faults(claimed, shape.read_labels(columns, schema), shape, formulas)
+    unchecked += uncounted
     unchecked += [] if canonical else [f"the form is not canonical: {fault}" for fault in faults]
     if attested := [part for part in ("loss", "classes") if part in shape.attested]:
         unchecked.append(f"{' and '.join(attested)} cannot be recomputed: numbers replace the ranges of the classes")
@@ -167,6 +172,16 @@ def _check_required(schema: Schema | None, models: ModelSpecs | None) -> tuple[S
         right = "name the columns by which a person could be recognised"
         raise BadInput("no column is quasi, so there are no classes to judge", right=right)
     return schema, models_from(models)
+
+
+def _give_population(models: list[Model], population: Any, claimed: Certificate | None) -> tuple[list[Model], list[str]]:
+    """The guarantees with the people whom they count, and why some cannot have them."""
+    if not any("population" in model.needs for model in models):
+        right = "leave the population out, or use closeknit risk for numbers that no one guaranteed"
+        raise BadInput("no guarantee of this release counts people of a population", right=right)
+    if claimed and COUNTS_PERSONS in claimed.notes:
+        return models, ["the population was not used: persons were counted, and their rows are not known"]
+    return [model.with_population(population) for model in models], []
 
 
 def _refuse_empty(written: Columns) -> None:

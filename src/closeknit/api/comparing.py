@@ -7,7 +7,7 @@ import json
 import math
 import secrets
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -20,17 +20,20 @@ from closeknit.api.anonymizing import anonymize
 from closeknit.api.parameter_sweep import measure_of, strictness
 from closeknit.api.recipe import FormSpec as FormSpec
 from closeknit.api.recipe import MethodSpec, ModelSpecs, Recipe, build_from_form, form_of, method_of, models_from
+from closeknit.api.repeating import build_repeat
 from closeknit.api.request_checks import check_models, check_request, read_table
 from closeknit.api.resource_meter import Meter
 from closeknit.api.trials import few_rows
+from closeknit.attacks.exchange import measure_gain
 from closeknit.core.certificate import Certificate, Document
 from closeknit.core.columns import Columns
-from closeknit.core.comparison import Comparison, Measure, MethodResult
+from closeknit.core.comparison import AlgorithmGain, Comparison, Measure, MethodResult
 from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
 from closeknit.core.frontier import front_of
+from closeknit.core.limits import MOST_RUNS
 from closeknit.core.method import Method, Progress, can_plan, ignore_progress
 from closeknit.core.model import Model, joints, list_models
-from closeknit.core.params import number, spec, whole
+from closeknit.core.params import choice, number, spec, whole
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Table
 from closeknit.forms import REGISTRY as FORMS
@@ -41,6 +44,10 @@ from closeknit.methods import REGISTRY
 from closeknit.report.frontier_chart import frontier_svg, standalone
 
 FILES = ("comparison.json", "comparison.csv", "comparison.svg")
+GAIN_FILE = "known_algorithm.svg"
+KNOWN_ALGORITHM = "known-algorithm"
+RUNS = 300  # of each method, against an adversary who knows it
+WHOLE, NEIGHBOURS = 400, 200  # a larger table is represented by the nearest rows of drawn persons
 GENERALIZED = "generalized"
 MethodSpecs = Sequence[MethodSpec]
 
@@ -56,6 +63,9 @@ def compare(
     seed: int | None = None,
     csv: CsvFormat | None = None,
     allow_vacuous: bool = False,
+    against: str | None = None,
+    runs: int = RUNS,
+    neighbours: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare methods on a table: one row each, by loss; a method that refuses gets a row with its reason.
@@ -72,6 +82,9 @@ def compare(
         seed: Seed of all methods; default: random.
         csv: Format of a CSV file; what it leaves open is detected.
         allow_vacuous: Note a guarantee that excludes nothing instead of refusing it.
+        against: "known-algorithm" also measures what an adversary who knows the method learns (`attacks.exchange`).
+        runs: How often each method runs for that.
+        neighbours: Rows around a drawn person on which it runs; default: all of a small table, 200 of a larger one.
         progress: Called with the current step and the share of the work done.
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(200), ck.datasets.hospital_schema()
@@ -85,6 +98,9 @@ def compare(
     rivals = build_methods(list_methods(models, name) if methods is None else methods)
     number("suppress", suppress, least=0, most=1)
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
+    if against is not None:
+        choice("against", against, (KNOWN_ALGORITHM,))
+        whole("runs", runs, 2, MOST_RUNS)
     check_models(require_schema(schema), models, requested or build_from_form("form", rivals[0].usual_form, FORMS))
     progress("reading", 0.0)
     columns, _ = read_table(data, csv, schema)
@@ -95,6 +111,9 @@ def compare(
             columns, schema, models, {"suppress": suppress, "form": requested, "seed": seed, "allow_vacuous": allow_vacuous}
         )
         rows = [run.row(method, _scale_progress(progress, method, i, len(rivals))) for i, method in enumerate(rivals)]
+        if against is not None:
+            neighbours = neighbours or (NEIGHBOURS if columns.rows > WHOLE else None)
+            rows = run.add_gains(rows, rivals, runs, neighbours, progress)
     progress("done", 1.0)
     rows.sort(key=lambda row: math.inf if row.loss is None else row.loss.a)
     return Comparison(
@@ -104,11 +123,21 @@ def compare(
         measures=tuple(map(measure_of, models)),
         seed=seed,
         methods=tuple(rows),
+        against=against,
     )
 
 
-def compare_recipe(recipe: Recipe, methods: MethodSpecs | None = None, progress: Progress | None = None) -> Comparison:
-    """Compare the recipe's method with others, on its table and under its guarantees."""
+def compare_recipe(
+    recipe: Recipe, methods: MethodSpecs | None = None, progress: Progress | None = None, **gain: Any
+) -> Comparison:
+    """Compare the recipe's method with others, on its table and under its guarantees.
+
+    Args:
+        recipe: The table, its schema, the guarantees and a method.
+        methods: Other methods; default: every method that can meet such guarantees.
+        progress: Called with the current step and the share of the work done.
+        gain: `against`, `runs` and `neighbours` of `compare`.
+    """
     name = recipe.form.name if recipe.form else recipe.method.usual_form
     others = list_methods(recipe.models, name) if methods is None else methods
     return compare(
@@ -120,6 +149,7 @@ def compare_recipe(recipe: Recipe, methods: MethodSpecs | None = None, progress:
         csv=recipe.csv,
         allow_vacuous=recipe.allow_vacuous,
         progress=progress,
+        **gain,
     )
 
 
@@ -140,8 +170,20 @@ def list_methods(models: Sequence[Model], form: str = GENERALIZED) -> list[str]:
 
 
 def save_comparison(comparison: Comparison, folder: str | PathLike[str], force: bool = False) -> None:
-    """Write `comparison.json`, `comparison.csv` and `comparison.svg` to a private folder, all or nothing."""
-    save_with_chart(FILES, comparison, comparison.records(), draw_chart(comparison), folder, force)
+    """Write `comparison.json`, `comparison.csv` and the charts to a private folder, all or nothing."""
+    more = {GAIN_FILE: draw_gain_chart(comparison)} if comparison.against else {}
+    save_with_chart(FILES, comparison, comparison.records(), draw_chart(comparison), folder, force, more)
+
+
+def draw_gain_chart(comparison: Comparison) -> str:
+    """Draw each method's loss against the gain of an adversary who knows it, with its interval, as SVG for a page."""
+    points = [
+        {"method": row.name, "level": found.level, "low": found.low, "high": found.high, "loss": row.loss.a, "front": row.front}
+        for row in comparison.methods
+        if row.loss and (found := row.known_algorithm) is not None
+    ]
+    title = f"gain of an adversary who knows the algorithm against loss, {len(points)} methods"
+    return frontier_svg(points, level="upper end of the gain", higher_is_safer=False, title=title)
 
 
 def draw_chart(comparison: Comparison) -> str:
@@ -168,16 +210,18 @@ def save_with_chart(
     chart: str,
     folder: str | PathLike[str],
     force: bool,
+    more: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a record as JSON, as flat CSV and as a chart to a private folder, all or nothing."""
+    """Write a record as JSON, as flat CSV and as charts (`more` by file name) to a private folder, all or nothing."""
     cells = Columns.of({name: [record[name] for record in records] for name in records[0]})
 
     def write(new: Path) -> None:
         write_inside(new / names[0], document.to_json().encode())
         write_inside(new / names[1], canonical_blocks(cells))
-        write_inside(new / names[2], standalone(chart))
+        for name, drawn in {names[2]: chart, **(more or {})}.items():
+            write_inside(new / name, standalone(drawn))
 
-    save_private(Path(folder), write, force, names.__contains__)
+    save_private(Path(folder), write, force, {*names, GAIN_FILE}.__contains__)
 
 
 def build_methods(requested: MethodSpecs) -> list[Method]:
@@ -229,6 +273,26 @@ class _Run:
         requested = found.guarantees[: len(self.models)]  # the method's own guarantees follow them
         return MethodResult.of(form, found.model_copy(update={"guarantees": requested}), meter.seconds, meter.megabytes)
 
+    def add_gains(
+        self, rows: list[MethodResult], rivals: Sequence[Method], runs: int, neighbours: int | None, progress: Progress
+    ) -> list[MethodResult]:
+        """Measure what an adversary who knows each method learns, and which methods no other beats in loss and gain."""
+        found: list[AlgorithmGain | None] = []
+        for place, (row, method) in enumerate(zip(rows, rivals, strict=True)):
+            _scale_progress(progress, method, place, len(rivals))("attacking", 0.0)
+            found.append(self._measure_gain(method, runs, neighbours) if row.ok else None)
+        losses = [row.loss.a if row.loss and gain else None for row, gain in zip(rows, found, strict=True)]
+        front = front_of([gain.level if gain else None for gain in found], losses, higher_is_safer=False)
+        return [
+            row.model_copy(update={"known_algorithm": gain, "front": on if gain else None})
+            for row, gain, on in zip(rows, found, front, strict=True)
+        ]
+
+    def _measure_gain(self, method: Method, runs: int, neighbours: int | None) -> AlgorithmGain | None:
+        repeat = build_repeat(self.schema, self.models, method, **self.options)
+        columns = self._shuffle_secrets(self.columns) if method.runs_once else self.columns
+        return measure_gain(columns, self.schema, repeat, runs=runs, neighbours=neighbours, seed=self.options["seed"])
+
     def _warm_up(self, method: Method) -> None:
         """Run on a few rows first: loading compiled code is not part of a method's cost."""
         few = few_rows(self.columns.rows, self.models)
@@ -238,10 +302,13 @@ class _Run:
 
     def _certificate(self, columns: Columns, method: Method, progress: Progress) -> Certificate:
         if method.runs_once:  # the best of several runs would not be what its guarantee is about
-            order = np.random.default_rng(self.secret).permutation(columns.rows)
-            shuffled = {name: columns[name].take(order) for name in self.schema.sensitive if name in columns}
-            columns = Columns({**columns.columns, **shuffled}, columns.rows)
+            columns = self._shuffle_secrets(columns)
         return anonymize(columns, self.schema, self.models, method, progress=progress, **self.options).certificate
+
+    def _shuffle_secrets(self, columns: Columns) -> Columns:
+        order = np.random.default_rng(self.secret).permutation(columns.rows)
+        shuffled = {name: columns[name].take(order) for name in self.schema.sensitive if name in columns}
+        return Columns({**columns.columns, **shuffled}, columns.rows)
 
 
 def _scale_progress(progress: Progress, method: Method, place: int, count: int) -> Progress:

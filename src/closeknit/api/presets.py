@@ -52,6 +52,11 @@ class Preset:
         """
         return [dict(model) for model in self.recipe.get("models", ())]
 
+    @property
+    def recipe_text(self) -> str:
+        """What it adds to a recipe, as YAML."""
+        return str(yaml.safe_dump(self.recipe, sort_keys=False, allow_unicode=True, default_flow_style=None)).rstrip()
+
     def expand(self, forms: Mapping[str, Any], options: Mapping[str, Any]) -> Fragment:
         """A recipe with what the preset adds: its guarantees come first, what the recipe says of other keys stays.
 
@@ -69,8 +74,7 @@ class Preset:
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.title}", "", "Adds to a recipe:"]
-        text = yaml.safe_dump(self.recipe, sort_keys=False, allow_unicode=True, default_flow_style=None).rstrip()
-        lines += [f"  {line}" for line in text.splitlines()]
+        lines += [f"  {line}" for line in self.recipe_text.splitlines()]
         parts = {
             "Parameters": [f"{key}: {what}" for key, what in self.options.items()],
             "Meaning": self.says,

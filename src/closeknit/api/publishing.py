@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from closeknit.api.request_checks import check_plain
 from closeknit.core.certificate import Certificate, model_form
-from closeknit.core.certifying import list_cell_notes, list_codings, list_unprotected, persons_note, refuse_unmet
+from closeknit.core.certifying import alone_note, list_cell_notes, list_codings, list_unprotected, persons_note, refuse_unmet
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.kinds import Kind
@@ -101,6 +101,8 @@ def _certify_written(
     )
     refuse_unmet(measured.guarantees)
     notes = [*list_notes(table.schema, models, form, int((~classed).sum())), *step_notes(table)]
+    if table.persons is not None and any(model.of_method for model in models):
+        notes.append(alone_note(partition.class_of, table.persons))
     notes += list_cell_notes(replace(reading, columns=written.columns), models, table.allow_vacuous)
     certificate = measured.certify(reading.schema, model_form(form), notes)
     return written.columns, certificate.attest_all(HIDDEN) if "classes" in form.attested else certificate

@@ -152,6 +152,7 @@ def _find_source(place: Mapping[str, Any], base: Path | None) -> Source | Path |
     if found is None:
         return None
     given = {key: value for key, value in place.items() if key not in ("url", "path", "url_file")}
+    given |= {key: str((base or Path()) / str(given[key])) for key in found.files if given.get(key) is not None}
     source = build("data", found, {found.where(): found.locate(named, base), **given})
     if isinstance(source, Database) and source.holds_password:
         right = "write ${VARIABLE} in its place, or use url_file or keyring://service/user"

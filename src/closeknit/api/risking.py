@@ -25,6 +25,7 @@ from closeknit.forms.release_reading import reading_of
 from closeknit.io.csv import CsvFormat
 from closeknit.io.files import read
 from closeknit.io.sources import place_of
+from closeknit.models.population import refuse_repeated_people
 from closeknit.release import Release
 from closeknit.release.release_paths import CERTIFICATE, read_certificate, release_file
 from closeknit.risks.class_counts import ClassCounts
@@ -191,14 +192,12 @@ def _read_population(population: Any, found: Loaded, csv: CsvFormat | None) -> t
     if not found.joined:
         right = "leave the population out, or use a release with generalized cells"
         raise BadInput("the quasi-identifiers are published exactly, so classes cover no one else", right=right)
-    raw, person = found.raw, found.raw.person
-    people = read(
-        population, csv, lambda names: [*list_known_quasi(raw, names), *([person] if person and person in names else [])]
-    )
+    raw = found.raw
+    persons = [name for name in (*raw.unique, raw.person) if name]
+    people = read(population, csv, lambda names: [*list_known_quasi(raw, names), *(name for name in persons if name in names)])
     if people.rows == 0:
         raise BadInput("there are no people in it", file=file, right="give at least one row")
-    if person in people and (people[str(person)].counts > 1).any():
-        raise BadInput("a person is listed twice", file=file, column=person, right="give one row for each person")
+    refuse_repeated_people(people, raw, file)
     return people, list_known_quasi(raw, people)
 
 

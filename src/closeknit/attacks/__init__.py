@@ -2,12 +2,15 @@
 
 from closeknit.attacks.background import background
 from closeknit.attacks.candidate_rows import candidate_rows
+from closeknit.attacks.downcoding import downcoding
+from closeknit.attacks.exchange import exchange
 from closeknit.attacks.finding import Finding, worst_first
 from closeknit.attacks.homogeneity import homogeneity
 from closeknit.attacks.insider import insider
 from closeknit.attacks.intersection import intersection
 from closeknit.attacks.joint_secrets import joint_secrets
 from closeknit.attacks.linkage import record_linkage
+from closeknit.attacks.local_recoding import local_recoding
 from closeknit.attacks.matching_buckets import matching_buckets
 from closeknit.attacks.membership import Against, Matches, Membership, membership, membership_of
 from closeknit.attacks.minimality import minimality
@@ -16,6 +19,7 @@ from closeknit.attacks.population import population_linkage
 from closeknit.attacks.presence import delta_presence
 from closeknit.attacks.private_attacks import with_original, with_other, with_population
 from closeknit.attacks.range_ends import range_ends, singling_out
+from closeknit.attacks.refinement import refinement
 from closeknit.attacks.row_join import row_join
 from closeknit.attacks.rules import association_rules
 from closeknit.attacks.similarity import similarity
@@ -32,11 +36,14 @@ __all__ = [
     "background",
     "candidate_rows",
     "delta_presence",
+    "downcoding",
+    "exchange",
     "homogeneity",
     "insider",
     "intersection",
     "joint_secrets",
     "list_skipped",
+    "local_recoding",
     "matching_buckets",
     "membership",
     "membership_of",
@@ -45,6 +52,7 @@ __all__ = [
     "population_linkage",
     "range_ends",
     "record_linkage",
+    "refinement",
     "row_join",
     "similarity",
     "singling_out",

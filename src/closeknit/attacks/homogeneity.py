@@ -16,6 +16,7 @@ import numpy as np
 from closeknit.attacks.beliefs import Beliefs
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_disclosed, not_shown, percent, place, unit, value_name
+from closeknit.core.exact import sum_products
 from closeknit.core.reading import Reading
 
 
@@ -42,7 +43,7 @@ def homogeneity(reading: Reading, column: str) -> Finding:
         return finding(number=None, risk=0, sentence=not_shown(column))
     seen = reading.of(column)
     worst = int(np.argmax(peaks))
-    peak, mean = float(peaks[worst]), float(peaks @ beliefs.totals / total)
+    peak, mean = float(peaks[worst]), sum_products(peaks, beliefs.totals) / total
     plain = int(beliefs.totals[peaks == 1].sum())
     return finding(
         number=peak,

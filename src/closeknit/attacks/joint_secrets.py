@@ -24,6 +24,7 @@ from closeknit.attacks.finding import Finding
 from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_disclosed, not_shown, percent
 from closeknit.core.classes import Classes
 from closeknit.core.combined_secrets import join_secrets, render_secret, secret_of
+from closeknit.core.exact import sum_products
 from closeknit.core.reading import Reading, list_known_columns, secret_codes, without_markers
 from closeknit.core.row_sorting import Coded, groups
 from closeknit.models.t_closeness import TCloseness
@@ -80,7 +81,7 @@ def joint_secrets(reading: Reading, columns: Sequence[str] | None = None) -> Fin
             "plain": plain,
             "plain_share": plain / rows,
             "total_variation": float(far.max()),
-            "mean_total_variation": float(far @ np.bincount(class_of[shown], minlength=count) / rows),
+            "mean_total_variation": sum_products(far, np.bincount(class_of[shown], minlength=count)) / rows,
         },
     )
 

@@ -16,6 +16,8 @@ from closeknit.attacks.beliefs import NotApplicable
 from closeknit.attacks.candidate_rows import candidate_rows
 from closeknit.attacks.covering import people_of
 from closeknit.attacks.deals import Deals
+from closeknit.attacks.downcoding import downcoding
+from closeknit.attacks.exchange import Repeat, exchange
 from closeknit.attacks.finding import Finding, worst_first
 from closeknit.attacks.intersection import intersection
 from closeknit.attacks.matching_buckets import matching_buckets
@@ -23,8 +25,11 @@ from closeknit.attacks.minimality import Rerun, TriedWays, try_ways
 from closeknit.attacks.population import population_linkage
 from closeknit.attacks.presence import delta_presence
 from closeknit.attacks.range_ends import singling_out
+from closeknit.attacks.refinement import SOLVES, refinement
 from closeknit.attacks.row_join import row_join
 from closeknit.core.limits import MOST_RUNS
+from closeknit.core.method import Method
+from closeknit.core.model import Model
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
 from closeknit.forms.release_reading import Published, reading_of
@@ -45,7 +50,11 @@ def with_original(
     other: Published | None = None,
     rerun: Rerun | None = None,
     class_of: NDArray[np.integer] | None = None,
+    repeat: Repeat | None = None,
+    made_by: tuple[Method, Sequence[Model]] | None = None,
     runs: int | None = None,
+    solves: int | None = None,
+    neighbours: int | None = None,
     seed: int = 0,
 ) -> list[Finding]:
     """Run every attack that the arguments allow.
@@ -57,8 +66,12 @@ def with_original(
         population: People with quasi-identifiers, from which the table is drawn.
         other: Another release of the same people.
         rerun: Returns the written cells of a release of a table by the same method; needed for minimality.
-        class_of: Class of each original row (`Release.partition`); needed for minimality.
-        runs: Runs of the method for minimality; None chooses by the size of the table.
+        class_of: Class of each original row (`Release.partition`); needed for minimality, refinement and downcoding.
+        repeat: Runs the method on a table with the seed of the release or another one; needed for exchange.
+        made_by: The method and the requested guarantees; needed for refinement.
+        runs: Runs of the method for minimality, and for exchange; None chooses by the size of the table.
+        solves: Programs that refinement solves for each sensitive attribute; None: 200.
+        neighbours: Rows around a drawn person that stand for the table in exchange; None takes the whole table.
         seed: Seed of the samples that attacks draw.
 
     Returns:
@@ -78,7 +91,15 @@ def with_original(
         found = [candidate_rows(published, people, schema), *_run_if_applicable(singling_out, published, people, schema)]
     if population is not None:
         found += with_population(published, population, schema)
+    if class_of is not None:
+        found += _run_if_applicable(downcoding, published, people, schema, class_of)
     exact = [name for name in reading.schema.sensitive if name not in reading.retained]
+    if class_of is not None and made_by is not None and exact and not reading.retained and not reading.column_groups:
+        mentioned = [name for name in exact if name in {model.column for model in made_by[1]}]
+        budget = SOLVES if solves is None else solves
+        found += [
+            refinement(people, class_of, schema, *made_by, name, solves=budget, seed=seed) for name in mentioned or exact[:1]
+        ]
     if other is not None and others is not None:
         shared = [name for name in exact if name in others.schema.sensitive and name not in others.retained]
         found += [intersection(published, other, people, schema, name, seed=seed) for name in shared]
@@ -86,8 +107,10 @@ def with_original(
     if schema.person is not None and schema.person in people:  # otherwise no person is known to have several rows
         for name in exact:
             found += _run_if_applicable(intersection, published, None, people, schema, name, seed=seed)
+    most = whole("runs", runs, 1, MOST_RUNS) if runs is not None else _choose_runs(original.rows)
+    if repeat is not None and exact and not reading.retained:
+        found += exchange(original, schema, repeat, runs=most, neighbours=neighbours, seed=seed)
     if rerun is not None and class_of is not None and not reading.retained:
-        most = whole("runs", runs, 1, MOST_RUNS) if runs is not None else _choose_runs(original.rows)
         attempt = partial(try_ways, reading.columns, rerun, seed=seed)
         found += _minimality(attempt, Deals.of(original, class_of, schema), exact, most)
     return worst_first(found)

@@ -24,7 +24,7 @@ from closeknit.attacks.beliefs import Beliefs, Int64, NotApplicable, measure_gai
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_count, not_shown, percent, place
 from closeknit.core.domain import Domain
-from closeknit.core.exact import Number, plain_number
+from closeknit.core.exact import Number, plain_number, sum_products
 from closeknit.core.params import number
 from closeknit.core.reading import Reading
 from closeknit.core.tree import Tree
@@ -152,7 +152,7 @@ def _by_order(beliefs: Beliefs, seen: Reading, column: str, eps: Fraction, findi
             "class": place(seen, int(beliefs.owner[worst])),
             "least_width": float(widths[narrow]),
             "least_width_class": place(seen, narrow),
-            "mean_width": float(np.where(beliefs.totals > 0, widths, 0) @ beliefs.totals / rows),
+            "mean_width": sum_products(np.where(beliefs.totals > 0, widths, 0), beliefs.totals) / rows,
         },
     )
 

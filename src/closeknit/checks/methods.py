@@ -36,6 +36,7 @@ from closeknit.models import KAnonymity, LDiversity
 from closeknit.release import Release
 
 MethodCheck = Callable[[Any, Case], None]
+OracleView = tuple[list[Any], dict[str, Any]]
 SEED = 2**100 + 7
 
 
@@ -89,9 +90,10 @@ def guarantee_met(method: Any, case: Case) -> None:
             continue
         name = parts(model.column)[0] if model.column else case.schema.published[0]
         persons = None if heads is None else [heads[row] for row in origins[name]]
+        seen = oracle_view(model, release.columns, case)
         for group, rows in _list_groups(model, shown, release.columns, list(case.schema.quasi)):
             of_rows = None if persons is None else [persons[row] for row in rows]
-            require(judge_class(model, release.columns, rows, of_rows, case), f"class {group} does not meet {model}")
+            require(judge_class(model, seen, rows, of_rows), f"class {group} does not meet {model}")
 
 
 def _classes_together_meet(model: Any, shown: View, heads: list[Any] | None, origin: list[int]) -> None:
@@ -126,16 +128,16 @@ def _whole_release_meets(model: Any, shown: View, origins: dict[str, list[int]])
         require(share * Fraction(str(model.l)) <= 1, f"{profile}: a value has the share {share}, so {model} is not met")
 
 
-def judge_class(model: Model, columns: Columns, rows: list[int], persons: list[Any] | None, case: Case) -> bool:
-    """Return the oracle's verdict on one class of written rows."""
-    values, params = oracle_view(model, columns, case)
+def judge_class(model: Model, seen: OracleView, rows: list[int], persons: list[Any] | None = None) -> bool:
+    """Return the oracle's verdict on one class of written rows, with what `oracle_view` gives for the model."""
+    values, params = seen
     if persons is not None:
-        params["persons"] = persons
+        params = {**params, "persons": persons}
     keeps = oracle_keeps if isinstance(model.column, str) else oracle_holds  # only names can look alike
     return keeps(model.name, [values[row] for row in rows], values, **params)
 
 
-def oracle_view(model: Model, columns: Columns, case: Case) -> tuple[list[Any], dict[str, Any]]:
+def oracle_view(model: Model, columns: Columns, case: Case) -> OracleView:
     """Return the oracle's input: the written value of every row, and the model's parameters with its ground distance."""
     params: dict[str, Any] = dict(spec(model))
     params.pop("over", None)

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 from closeknit.checks.risk_oracle import average_risk, delta_presence, k_map, population_uniqueness, records_at_risk
@@ -51,8 +52,9 @@ def oracle_keeps(name: str, values: Sequence[Value], reference: Sequence[Value],
     False
     """
     folds = oracle_folds([*values, *reference], params.get("ground"))
-    if not oracle_holds(name, values, reference, **params) or all(value == fold for value, fold in folds.items()):
-        return oracle_holds(name, values, reference, **params)
+    holds = oracle_holds(name, values, reference, **params)
+    if not holds or all(value == fold for value, fold in folds.items()):
+        return holds
     return oracle_holds(name, [folds[value] for value in values], [folds[value] for value in reference], **params)
 
 
@@ -210,7 +212,7 @@ def earth_movers_distance(p: Shares, q: Shares, ground: Any = None) -> Fraction:
         root = _root(ground)
         below = _costs(root, surplus)[1] if None not in surplus else _costs({**root, None: None}, surplus)[1]
         return below / _height(root)
-    running = [sum((surplus.get(value, Fraction(0)) for value in ground[:i]), Fraction(0)) for i in range(1, len(ground))]
+    running = accumulate(surplus.get(value, Fraction(0)) for value in ground[:-1])
     return sum((abs(x) for x in running), Fraction(0)) / max(len(ground) - 1, 1)
 
 

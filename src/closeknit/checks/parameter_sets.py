@@ -69,6 +69,13 @@ FORMS: dict[str, list[Params]] = {
 
 # Streams with the sensitive attribute `ill`; the schema and the seed come with the rows.
 STREAMS: dict[str, list[Params]] = {
+    "knit_stream": [
+        {"k": 3, "delta": 12},
+        {"k": 3, "delta": 40, "l": 2, "tries": 0},
+        {"k": 2, "delta": 35, "models": [LDiversity("ill", 1.5, "entropy")]},
+        {"k": 5, "delta": 3},
+        {"k": 3, "delta": "25s", "l": 2, "clock": "tick"},
+    ],
     "castle": [
         {"k": 3, "delta": 12, "eta": 4},
         {"k": 3, "delta": 20, "l": 2, "mu": 5},
@@ -251,13 +258,14 @@ REFUSED: dict[str, list[Params]] = {
         {"population": 0, "lo": 0, "hi": 0.5},
     ],
     "population_uniqueness": [{"r": 1, "N": 90}, {"r": -0.1, "N": 90}, {"N": 0, "r": 0.1}, {"N": 1.5, "r": 0.1}],
-    "average_risk": [{"r": 0}, {"r": 1}, {"r": "high"}],
+    "average_risk": [{"r": 0}, {"r": 1}, {"r": "high"}, {"population": 0, "r": 0.1}],
     "records_at_risk": [{"t": 1, "share": 0.1}, {"share": 1, "t": 0.1}, {"t": 0, "share": 0.1}, {"share": -0.1, "t": 0.1}],
     "delta_disclosure": [{"delta": 0, "column": "secret"}, {"delta": "x", "column": "secret"}],
 }
 
 # As above, for streams.
 STREAMS_REFUSED: dict[str, list[Params]] = {
+    "knit_stream": [{"delta": 0, "k": 2}, {"k": "many"}, {"tries": -1, "k": 2}, {"tries": 1.5, "k": 2}],
     "castle": [
         {"delta": 0, "k": 2},
         {"delta": "soon", "k": 2},

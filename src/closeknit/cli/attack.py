@@ -37,6 +37,13 @@ def attack(
     runs: Annotated[
         int | None, typer.Option(min=1, help="How often to rerun the method; default: chosen by the size of the table.")
     ] = None,
+    solves: Annotated[
+        int | None, typer.Option(min=1, help="How many integer programs refinement solves for an attribute; default: 200.")
+    ] = None,
+    neighbours: Annotated[
+        int | None,
+        typer.Option(min=2, help="Rerun the method on so many rows around a drawn person; default: on the whole table."),
+    ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -65,6 +72,8 @@ def attack(
             other=other,
             baskets=[name.strip() for name in (baskets or "").split(",") if name.strip()],
             runs=runs,
+            solves=solves,
+            neighbours=neighbours,
             csv=csv_format(delimiter, encoding, decimal, thousands),
         )
         if as_json:

@@ -14,6 +14,11 @@ from closeknit.cli.database_options import Table, data_of
 from closeknit.cli.harbor import Reference, Zip3, audit_harbor
 from closeknit.cli.options import Engine, HeaderRow, Json, Labels, Master, Sheet, Version
 
+Population = Annotated[
+    str | None,
+    typer.Option(help="All people from whom the table is drawn: recompute guarantees that count them.", metavar="FILE"),
+]
+
 
 class AuditFormat(StrEnum):
     """How an audit is printed."""
@@ -39,6 +44,7 @@ def audit(
     zip3: Zip3 = None,
     examples: Annotated[bool, typer.Option("--examples", help="With --safe-harbor: show values; do not share them.")] = False,
     key: Annotated[Path | None, typer.Option(help="The signer's public key: verify the signature.", metavar="FILE")] = None,
+    population: Population = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -62,6 +68,7 @@ def audit(
     closeknit audit out/
     closeknit audit releases/*/ --format junit > audit.xml
     closeknit audit out/ --key key.pub
+    closeknit audit out/ --population citizens.csv
     closeknit audit received.csv --certificate mailed/certificate.json
     closeknit audit made_elsewhere.csv --recipe recipe.yaml --json
     closeknit audit patients.csv --safe-harbor --reference 2024-12-31 --zip3 populations.csv
@@ -72,8 +79,8 @@ def audit(
     if recipe is not None and (certificate is not None or key is not None):
         raise typer.BadParameter("a recipe replaces the certificate: give --recipe without --certificate and --key")
     if safe_harbor:
-        if len(files) > 1:
-            raise typer.BadParameter("--safe-harbor looks at one table at a time")
+        if len(files) > 1 or population is not None:
+            raise typer.BadParameter("--safe-harbor looks at one table at a time, without a population")
         audit_harbor(files[0], reference, zip3, csv_format(delimiter, encoding, decimal, thousands), examples, as_json)
         return
     if reference is not None or zip3 is not None or examples:
@@ -84,11 +91,8 @@ def audit(
         from closeknit.cli.audit_output import name_releases, print_audits
 
         place = {"table": table, "sheet": sheet, "header": header_row, "labels": labels, "version": version}
-        options: dict[str, Any] = {
-            "csv": csv_format(delimiter, encoding, decimal, thousands),
-            "engine": engine,
-            "master": master,
-        }
+        options: dict[str, Any] = {"engine": engine, "master": master, "population": population}
+        options["csv"] = csv_format(delimiter, encoding, decimal, thousands)
         if recipe is not None:
             requested = Recipe.read(recipe)
             options |= {"schema": requested.schema, "models": requested.models, "form": requested.form}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from enum import StrEnum
 from io import TextIOWrapper
@@ -17,12 +18,14 @@ from closeknit import __version__
 from closeknit.cli.apply import apply
 from closeknit.cli.attack import attack
 from closeknit.cli.audit import audit
+from closeknit.cli.bound import bound_loss
 from closeknit.cli.command_errors import exit_now, handle_errors, print_stderr
 from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format, describe_format
 from closeknit.cli.database_options import Query, Table, data_of, hide_passwords, target_of
 from closeknit.cli.dossier import dossier
 from closeknit.cli.frontier import frontier
 from closeknit.cli.options import (
+    Catalog,
     Engine,
     Force,
     HeaderRow,
@@ -32,8 +35,10 @@ from closeknit.cli.options import (
     Sheet,
     Version,
     data_keys,
+    describe_object_folder,
     folder_of_output,
     free_folder,
+    free_object_folder,
     methods_of,
     print_json,
     print_utf8,
@@ -115,6 +120,7 @@ def closeknit(
     closeknit report out/                            render its report, or the private one
     closeknit compare recipe.yaml                    find the method with the least loss under these guarantees
     closeknit frontier recipe.yaml                   see what a stricter or looser guarantee would cost
+    closeknit bound recipe.yaml                      see what no release loses less than
     closeknit stream recipe.yaml < in > out          anonymize a stream of rows
     closeknit dossier out/ --for ema -o dossier/     answer the questions of a regulator with numbers
     closeknit sign out/ --key key                    sign a release; recipients verify it with audit --key key.pub
@@ -209,6 +215,7 @@ def inspect(
     sheet: Sheet = None,
     header_row: HeaderRow = None,
     labels: Labels = None,
+    catalog: Catalog = None,
     version: Version = None,
     as_json: Json = False,
 ) -> None:
@@ -230,7 +237,8 @@ def inspect(
 
         if output is not None:
             refuse_existing(output, force)
-        source = data_of(file, table=table, query=query, sheet=sheet, header=header_row, labels=labels, version=version)
+        place = {"table": table, "query": query, "sheet": sheet, "header": header_row, "labels": labels}
+        source = data_of(file, **place, catalog=catalog, version=version)
         suggestion = suggest(source, csv_format(delimiter, encoding, decimal, thousands))
         if as_json:
             guesses = {name: vars(guess) for name, guess in suggestion.reasons.items()}
@@ -255,7 +263,8 @@ def inspect(
 def anonymize(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe, such as 'closeknit inspect' prints.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder of the release; FOLDER.private gets the private files.")
+        str | None,
+        typer.Option("-o", "--output", help="Folder of the release; FOLDER.private gets the private files.", metavar="FOLDER"),
     ] = None,
     to: Annotated[str | None, typer.Option(help="Write to this database instead of a folder.", metavar="URL")] = None,
     table: Annotated[str | None, typer.Option(help="With --to: the new table, such as public.release.", metavar="NAME")] = None,
@@ -280,6 +289,7 @@ def anonymize(
     closeknit anonymize recipe.yaml -o out/
     closeknit anonymize recipe.yaml -o out/ --format parquet --force
     closeknit anonymize recipe.yaml -o out/ --json | jq .loss.a
+    closeknit anonymize recipe.yaml -o s3://bucket/out       out.private/ stays here
     closeknit anonymize recipe.yaml -o out/ --engine spark --master spark://host:7077
     closeknit anonymize recipe.yaml --to '${CLINIC_URL}' --table public.release --replace
     """
@@ -292,10 +302,11 @@ def anonymize(
     with handle_errors(), draw_ahead() if report and engine != "spark" else nullcontext():
         from closeknit.api import run
         from closeknit.cli.progress import ProgressBar
+        from closeknit.io.object_folders import is_object_address
         from closeknit.release.release_paths import CERTIFICATE, CLASSES, PAGE, RECIPE
 
         target = None if to is None else target_of(to, replace, table=table, private_schema=private_schema)
-        folder = free_folder(output, force)
+        folder = free_object_folder(output, force) if is_object_address(output or "") else free_folder(output, force)
         requested = read_recipe(recipe, seed)
         with ProgressBar() as bar:
             release = run(requested, progress=bar, engine=engine, master=master)
@@ -303,8 +314,11 @@ def anonymize(
             _write_to(release, target, replace, as_json)
             return
         release.save(folder, format=format.value if format else requested.format, force=force, report=report)
-        certificate = (folder / CERTIFICATE).read_text(encoding="utf-8")
         _print_duplicates(release)
+        if isinstance(folder, str):
+            _print_written(release, describe_object_folder(folder), as_json)
+            return
+        certificate = (folder / CERTIFICATE).read_text(encoding="utf-8")
         if as_json:
             print_utf8(certificate)
             return
@@ -323,11 +337,16 @@ def _write_to(release: Release, target: Any, replace: bool, as_json: bool) -> No
     """Write a release to a source, and print what is where."""
     release.write_to(target, replace)
     _print_duplicates(release)
+    _print_written(release, target.describe_written(), as_json)
+
+
+def _print_written(release: Release, lines: Sequence[str], as_json: bool) -> None:
+    """Print the certificate, and what is where."""
     if as_json:
         print_utf8(release.certificate.to_json())
         return
     print_utf8(f"{release.certificate}\n\n")
-    for line in target.describe_written():
+    for line in lines:
         typer.echo(line)
 
 
@@ -343,6 +362,15 @@ def compare(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Private folder for comparison.json, comparison.csv, comparison.svg.")
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(help="known-algorithm: also measure what an adversary who knows the method learns.", metavar="ADVERSARY"),
+    ] = None,
+    runs: Annotated[int | None, typer.Option(min=2, help="With --against: how often each method runs; default: 300.")] = None,
+    neighbours: Annotated[
+        int | None,
+        typer.Option(min=2, help="With --against: rows around a drawn person; default: all of a small table, else 200."),
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of all methods; default: as in the recipe, or random.")] = None,
     force: Force = False,
     as_json: Json = False,
@@ -356,6 +384,7 @@ def compare(
     closeknit compare recipe.yaml
     closeknit compare recipe.yaml --methods sabre,mondrian,burel -o compare.private/
     closeknit compare recipe.yaml --methods 'sabre: {fill: knn}, sabre: {fill: sweep}' --json
+    closeknit compare recipe.yaml --against known-algorithm -o compare.private/
     """
     with handle_errors():
         from closeknit.api import compare_recipe, save_comparison
@@ -366,7 +395,9 @@ def compare(
             refuse_existing(Path(os.path.abspath(output)), force)
         requested = read_recipe(recipe, seed)
         with ProgressBar() as bar:
-            found = compare_recipe(requested, methods_of(methods), progress=bar)
+            gain = {"runs": runs, "neighbours": neighbours}
+            given = {name: value for name, value in gain.items() if value is not None}
+            found = compare_recipe(requested, methods_of(methods), progress=bar, against=against, **given)
         if output is not None:
             save_comparison(found, output, force)
         if as_json:
@@ -374,7 +405,8 @@ def compare(
         else:
             show.show_comparison(show.console(), found)
             if output is not None:
-                typer.echo(f"{shorten_path(output)}/  comparison.json, comparison.csv, comparison.svg: private, do not share")
+                files = "comparison.json, comparison.csv, comparison.svg" + (", known_algorithm.svg" if against else "")
+                typer.echo(f"{shorten_path(output)}/  {files}: private, do not share")
     if not found.ok:
         raise typer.Exit(1)
 
@@ -382,6 +414,7 @@ def compare(
 app.command(short_help="Write later rows with the labels of an earlier release.")(apply)
 app.command(short_help="Measure the disclosure risk of a release.")(attack)
 app.command(short_help="See what a stricter or looser guarantee would cost.")(frontier)
+app.command("bound", short_help="Compute what no release loses less than.")(bound_loss)
 app.command(short_help="Render the report of a saved release.")(report)
 app.command(short_help="List presets, or show one.")(presets)
 app.command(short_help="Write what a reviewer of a release reads.")(dossier)

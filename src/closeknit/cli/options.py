@@ -30,6 +30,7 @@ HeaderRow = Annotated[
 Labels = Annotated[
     bool | None, typer.Option("--labels/--codes", help="Value labels or codes of a statistical file; default: labels.")
 ]
+Catalog = Annotated[str | None, typer.Option(help="Catalogue of formats of a SAS file (.sas7bcat).", metavar="FILE")]
 Version = Annotated[
     str | None, typer.Option(help="Version of a Delta table, or snapshot of an Iceberg table.", metavar="NUMBER")
 ]
@@ -50,7 +51,28 @@ def methods_of(text: str | None) -> list[Any] | None:
     return listed
 
 
-def free_folder(folder: Path | None, force: bool) -> Path | None:
+def free_object_folder(address: str | None, force: bool) -> str:
+    """Return the address of a folder in an object store; one that cannot be written is refused before the work starts."""
+    from closeknit.io.object_folders import ObjectFolder
+    from closeknit.release.release_paths import CERTIFICATE, is_own_file
+
+    ObjectFolder(address or "", CERTIFICATE).check(force, is_own_file)
+    return address or ""
+
+
+def describe_object_folder(address: str) -> list[str]:
+    """Say what is where after a release was saved in an object store."""
+    from closeknit.io.object_folders import ObjectFolder
+    from closeknit.release.release_paths import CERTIFICATE
+
+    folder = ObjectFolder(address, CERTIFICATE)
+    return [
+        f"{folder.place}/  the release, {CERTIFICATE} and the report: public, may be shared",
+        f"{shorten_path(folder.private)}/  private, do not share",
+    ]
+
+
+def free_folder(folder: str | Path | None, force: bool) -> Path | None:
     """Return the folder; one that cannot be written in the end is refused before the work starts."""
     if folder is None:
         return None
@@ -115,6 +137,7 @@ def data_keys(source: Any, csv: Mapping[str, Any], folder: str | None) -> tuple[
         return path_from(Path(source), folder), csv
     keys = source.form()
     place = keys.pop(source.where())
+    keys |= {name: path_from(Path(keys[name]), folder) for name in source.files if name in keys}
     return path_from(Path(place), folder) if source.where() == "path" and "://" not in place else place, keys
 
 

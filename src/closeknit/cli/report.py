@@ -30,6 +30,9 @@ def report(
     target: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Train a classifier of this column, for the private report.")
     ] = None,
+    bound: Annotated[
+        bool, typer.Option("--bound", help="Compute how far the loss is from the best possible, for the private report.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder of the report; default: that of the release or recipe.")
     ] = None,
@@ -50,8 +53,8 @@ def report(
     closeknit report out/ --private out.private/recipe.yaml --target disease --force
     closeknit report out/ --json | jq .findings
     """
-    if recipe is None and not frontier is attacks is target is None:
-        what = "--frontier, --attacks and --target belong to the private report"
+    if recipe is None and (bound or not frontier is attacks is target is None):
+        what = "--frontier, --attacks, --target and --bound belong to the private report"
         raise typer.BadParameter(f"{what}: name the recipe with --private")
     with handle_errors():
         from closeknit.api.attacking import AttackReport
@@ -69,7 +72,8 @@ def report(
         else:
             points = None if frontier is None else Frontier.from_json(_text(frontier), frontier)
             attacked = None if attacks is None else AttackReport.from_json(_text(attacks), attacks)
-            private = release.private_record(points, attacked.findings if attacked else None, target)
+            least = release.bound if bound else None
+            private = release.private_record(points, attacked.findings if attacked else None, target, least)
             files = {} if as_json else report_files(private, private_page(private))
             record = private.to_json()
         if as_json:

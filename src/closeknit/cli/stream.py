@@ -212,7 +212,7 @@ def _prepare_run(requested: Recipe, recipe: Path, places: Places, stack: ExitSta
     from closeknit.streams.stream_run import StreamRun
 
     if requested.stream is None:
-        right = "give it the key stream: {castle: {k: 100, delta: 10000}}"
+        right = "give it the key stream: {k: 100, delta: 10000}"
         raise BadInput("the recipe has no stream", file=recipe, right=right)
     stream = requested.stream.build(requested.schema, requested.models, requested.seed)
     folder = None if places.checkpoint is None else stack.enter_context(closing(CheckpointFolder(places.checkpoint)))

@@ -67,6 +67,9 @@ def refuse_unmet(guarantees: Sequence[Guarantee]) -> None:
             raise Unsatisfiable(guarantee.text, measured, guarantee.why or "request less, or choose another method")
 
 
+COUNTS_PERSONS = "k and diversity count persons; who they are is not published"
+
+
 def persons_note(schema: Schema, checked: bool = True) -> str:
     """What k counts, in a sentence. `checked`: whether rows that share an identifier were refused.
 
@@ -74,10 +77,27 @@ def persons_note(schema: Schema, checked: bool = True) -> str:
     'every row was counted as a person of its own, as the data owner declares (rows_are_persons)'
     """
     if schema.person is not None:
-        return "k and diversity count persons; who they are is not published"
+        return COUNTS_PERSONS
     declared = ", as the data owner declares (rows_are_persons)" if schema.rows_are_persons else ""
     unchecked = "; whether an identifier repeats was not checked" if schema.unique and not checked else ""
     return f"every row was counted as a person of its own{declared}{unchecked}"
+
+
+def alone_note(class_of: NDArray[np.integer], persons: NDArray[np.integer]) -> str:
+    """How many persons no other person of their class can be exchanged with, because no other has as many rows.
+
+    Args:
+        class_of: class of each row; all rows of a person are in one class.
+        persons: person of each row.
+
+    >>> alone_note(np.array([0, 0, 0, 0, 1, 1]), np.array([7, 7, 8, 9, 4, 5]))
+    'eps-transparency does not cover 1 of 5 persons: each is the only one of their class with their number of rows'
+    """
+    _, first, rows = np.unique(persons, return_index=True, return_counts=True)
+    _, alike = np.unique(np.stack([class_of[first], rows]), axis=1, return_counts=True)
+    alone = int((alike == 1).sum())
+    of = f"{alone:,} of {len(rows):,} persons: each is"
+    return f"eps-transparency does not cover {of} the only one of their class with their number of rows"
 
 
 def list_codings(schema: Schema) -> list[str]:

@@ -10,6 +10,12 @@ from typing import Any, ClassVar
 from closeknit.core.certificate import Certificate, ClassSizes, Count, Document, Guarantee, LossRecord, Record
 from closeknit.core.grids import NOTHING, Summary, print_grid, render_number
 
+GAIN_LEGEND = (
+    "gain: how much more often than from the class alone (50 %) an adversary who knows the method is right about who of two "
+    "members has which value; 95 % interval of the mean over pairs. With seed: for an adversary who also has the seed. "
+    "* marks methods that no other beats in loss and in the upper end of the gain"
+)
+
 
 class Measure(Record):
     """A level that is measured on a release, requested or not."""
@@ -34,6 +40,43 @@ class MeasuredLevel(Record):
             return cls(guarantee=guarantee.text, level=None, text="attested")
         text = "no limit" if guarantee.measured is None else f"{guarantee.measured:.4g}"
         return cls(guarantee=guarantee.text, level=guarantee.measured, text=text)
+
+
+class AlgorithmGain(Record):
+    """What knowing the method adds to the class alone: how much more often an adversary is right about two members of a class.
+
+    Args:
+        gain: without the seed: probability to name who has which of two values, minus 1/2; None if all pairs stay open.
+        low: lower end of its confidence interval, where open pairs count as 0.
+        high: upper end, where open pairs count as 1/2.
+        pairs: drawn pairs.
+        open: pairs whose class did not come again with other seeds.
+        seed_known: the same gain with the seed.
+        seed_known_low: lower end of its interval.
+        seed_known_high: upper end of its interval.
+        seed_known_pairs: drawn pairs.
+        runs: runs of the method.
+        neighbours: rows of the table around each drawn person; None: the whole table.
+        confidence: of both intervals, about the mean over all pairs that can be drawn.
+    """
+
+    gain: float | None
+    low: float
+    high: float
+    pairs: Count
+    open: Count
+    seed_known: float
+    seed_known_low: float
+    seed_known_high: float
+    seed_known_pairs: Count
+    runs: Count
+    neighbours: Count | None = None
+    confidence: float
+
+    @property
+    def level(self) -> float:
+        """What methods are compared by: the largest gain without the seed that the interval does not exclude."""
+        return self.high
 
 
 class ReleaseNumbers(Record):
@@ -64,6 +107,8 @@ class MethodResult(ReleaseNumbers):
     seconds: float
     megabytes: float | None  # None if the system does not report it
     reason: str | None = None
+    known_algorithm: AlgorithmGain | None = None  # if it was requested, and a pair of persons could be drawn
+    front: bool | None = None  # of loss and gain: no other method has less of one and no more of the other
 
     @classmethod
     def of(
@@ -108,6 +153,7 @@ class Comparison(Document):
         measures: one per guarantee; empty in comparisons of earlier versions.
         seed: seed of the runs.
         methods: the result of each method.
+        against: "known-algorithm" if the gain of an adversary who knows the method is measured.
 
     >>> row = MethodResult(method={"burel": {}}, ok=False, seconds=0.5, megabytes=None, reason="burel needs a likeness")
     >>> print(Comparison(closeknit="0.1.0", rows=9, guarantees=("k-anonymity, k = 2",), seed=7, methods=(row,)))
@@ -127,6 +173,7 @@ class Comparison(Document):
     measures: tuple[Measure, ...] = ()
     seed: int
     methods: tuple[MethodResult, ...]
+    against: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -154,14 +201,16 @@ class Comparison(Document):
             "seconds": row.seconds,
             "megabytes": row.megabytes,
             "reason": row.reason,
+            **(_flat_gain(row) if self.against else {}),
         }
 
     def grid(self) -> list[list[str]]:
         """The printed table, shorter than `records`: a heading and one row per method, guarantees by their numbers."""
         joint = ["joint"] if any(row.joint is not None for row in self.methods) else []
         numbers = [f"({i})" for i in range(1, len(self.guarantees) + 1)]
+        gain = ["gain", "with seed"] if self.against else []
         return [
-            ["method", "loss", *numbers, "classes", "sizes", "suppressed", *joint, "seconds", "MB"],
+            ["method", "loss", *gain, *numbers, "classes", "sizes", "suppressed", *joint, "seconds", "MB"],
             *(self._cells(row, bool(joint)) for row in self.methods),
         ]
 
@@ -170,6 +219,7 @@ class Comparison(Document):
         return [
             row.name,
             render_number(loss.a if loss else None, ".4f"),
+            *(_gain_cells(row) if self.against else []),
             *([measured.text for measured in row.measured] or [NOTHING] * len(self.guarantees)),
             *([f"{size.count:,}", f"{size.smallest:,}-{size.largest:,}"] if size else [NOTHING] * 2),
             render_number(row.suppressed, ","),
@@ -180,7 +230,8 @@ class Comparison(Document):
 
     def legend(self) -> list[str]:
         """The guarantee behind each number in the heading."""
-        return [f"({i}) {guarantee}" for i, guarantee in enumerate(self.guarantees, 1)]
+        lines = [f"({i}) {guarantee}" for i, guarantee in enumerate(self.guarantees, 1)]
+        return lines + ([GAIN_LEGEND] if self.against else [])
 
     def refusals(self) -> list[str]:
         """Why a method has no release, one sentence each."""
@@ -193,3 +244,19 @@ class Comparison(Document):
 
     def __str__(self) -> str:
         return print_grid(self.legend(), self.grid(), self.refusals())
+
+
+def _gain_cells(row: MethodResult) -> list[str]:
+    found = row.known_algorithm
+    if found is None:
+        return [NOTHING] * 2
+    mark = " *" if row.front else ""
+    return [f"{found.low:.2f}-{found.high:.2f}{mark}", f"{found.seed_known_low:.2f}-{found.seed_known_high:.2f}"]
+
+
+def _flat_gain(row: MethodResult) -> dict[str, object]:
+    names = [name for name in AlgorithmGain.model_fields if name != "confidence"]
+    found = row.known_algorithm
+    return {f"known algorithm: {name}": None if found is None else getattr(found, name) for name in names} | {
+        "front": row.front
+    }

@@ -111,7 +111,7 @@ class Covering:
         return overlapping_weight(box_tree(self.lo, self.hi, given), self.points, self.points)
 
     @cached_property
-    def _counted(self) -> tuple[BoxTree, Int64]:
+    def _tree_and_counts(self) -> tuple[BoxTree, Int64]:
         tree = box_tree(self.lo, self.hi, np.ones(len(self.lo)))
         return tree, overlapping_weight(tree, self.points, self.points).astype(np.int64)
 
@@ -119,7 +119,7 @@ class Covering:
         """Return the boxes that cover these points as a 0/1 matrix, [points, boxes]."""
         from scipy.sparse import csr_array
 
-        tree, counts = self._counted
+        tree, counts = self._tree_and_counts
         some, counts = self.points[points], counts[points]
         found = overlapping(tree, some, some, counts)
         starts = np.concatenate([[0], np.cumsum(counts)])

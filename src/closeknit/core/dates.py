@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date as Day
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -165,16 +166,23 @@ class Date(Kind):
         if not units:
             return bind_tree(Tree.of({"none": None}), [], np.zeros(1))
         leaves, codes = np.unique(np.array(units, dtype=np.int64), return_inverse=True)
-        tree = Tree.of({STAR: self._nest_units([_start(leaf, self.finest) for leaf in leaves.tolist()])})
-        domain = Domain(
+        return _bind_units(self, tuple(leaves.tolist())), codes.astype(np.int32)
+
+    def bind_units(self, units: Sequence[int]) -> Domain:
+        """The domain whose leaves are these units of the finest level.
+
+        Args:
+            units: numbers of the units, ascending.
+        """
+        tree = Tree.of({STAR: self._nest_units([_start(unit, self.finest) for unit in units])})
+        return Domain(
             tuple(tree.leaf_labels),
             tree,
-            leaves.astype(np.float64),
+            np.array(units, dtype=np.float64),
             None if self.bounds is None else (float(self.bounds[0]), float(self.bounds[1])),
-            node_loss=self._shares(tree.labels, self.bounds or (int(leaves[0]), int(leaves[-1])))[:, 0],
+            node_loss=self._shares(tree.labels, self.bounds or (units[0], units[-1]))[:, 0],
             default_distance=self.default_distance,
         )
-        return domain, codes.astype(np.int32)
 
     def _nest_units(self, starts: Sequence[datetime]) -> dict[str, Any]:
         nested: dict[str, Any] = {}
@@ -282,6 +290,12 @@ class Date(Kind):
     def spec(self) -> dict[str, Any]:
         """Parameters as a recipe writes them."""
         return {name: list(value) if name == "levels" else value for name, value in spec(self).items()}
+
+
+@lru_cache(maxsize=8)
+def _bind_units(kind: Date, units: tuple[int, ...]) -> Domain:
+    """The same column is bound by the method, by each measure and by each attack."""
+    return kind.bind_units(units)
 
 
 def _check_levels(levels: Sequence[str]) -> tuple[str, ...]:

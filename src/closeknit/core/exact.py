@@ -6,6 +6,7 @@ logarithm occurs (the logarithm of a rational other than 1 is irrational, so the
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -106,3 +107,14 @@ def plain_number(value: float) -> str:
     if isinstance(value, int | np.integer) or (number.is_integer() and abs(number) < 1e16):
         return str(int(value))
     return repr(number)
+
+
+def sum_products(values: Floats, weights: Ints) -> float:
+    """Return the sum of products, rounded once: that of `@` depends on where the arrays lie in memory.
+
+    A recipient who computes a public report again gets the same last digit.
+
+    >>> sum_products(np.array([0.1, 0.2, 0.3]), np.array([10, 10, 10]))
+    6.0
+    """
+    return math.fsum((values * weights).tolist())

@@ -150,6 +150,7 @@ class Numeric(Kind):
         top: numbers from here on are one value, written as `90+`.
         bottom: numbers up to here are one value, written as `<=18`.
         coarsen: whether numbers are replaced by their cell of the step's grid before a method sees them.
+        swap: numbers are exchanged with others at most so many percent of all ranks away; no guarantee follows.
 
     >>> domain, codes = Numeric().bind(np.array([41, 30]))
     >>> codes.tolist(), domain.labels(np.array([0]), np.array([1]))
@@ -168,8 +169,11 @@ class Numeric(Kind):
     top: float | None = None
     bottom: float | None = None
     coarsen: bool = False
+    swap: float | None = None
 
     def __post_init__(self) -> None:
+        if self.swap is not None:
+            number("swap", self.swap, least=0.1, most=50)
         for name in ("lo", "hi", "top", "bottom"):
             if getattr(self, name) is not None:
                 number(name, getattr(self, name), least=-MOST, most=MOST)
@@ -208,7 +212,7 @@ class Numeric(Kind):
 
     def without_coding(self) -> Numeric:
         """The kind of the raw numbers: without bins and codes."""
-        return replace(self, bins=None, top=None, bottom=None, coarsen=False)
+        return replace(self, bins=None, top=None, bottom=None, coarsen=False, swap=None)
 
     def notes(self, name: str) -> list[str]:
         """Codes of the column, and the grid."""
@@ -216,6 +220,9 @@ class Numeric(Kind):
         notes += [] if self.bottom is None else [f"numbers of {plain_number(self.bottom)} or less are one value"]
         if self.coarsen and self.step is not None:
             notes.append(f"numbers were replaced by cells of width {plain_number(self.step)} before anything else")
+        if self.swap is not None:
+            near = f"numbers were exchanged with others of at most {plain_number(self.swap)} % distance in rank"
+            notes.append(f"{near}; rows do not have their true numbers, and no guarantee follows from it")
         return [f"column '{name}': {note}" for note in notes]
 
     @property
@@ -457,6 +464,7 @@ def numeric(
     top: float | None = None,
     bottom: float | None = None,
     coarsen: bool = False,
+    swap: float | None = None,
 ) -> Numeric:
     """A column of numbers.
 
@@ -469,11 +477,12 @@ def numeric(
         top: numbers from here on are one value, written as `90+`.
         bottom: numbers up to here are one value, written as `<=18`.
         coarsen: whether numbers are replaced by their cell of the step's grid before a method sees them.
+        swap: rank swapping: numbers are exchanged with others at most so many percent of all ranks away.
 
     >>> numeric(0, 120, step=5, top=90)
     Numeric(lo=0, hi=120, step=5, top=90)
     """
-    return Numeric(lo, hi, step, bins, snap, top, bottom, coarsen)
+    return Numeric(lo, hi, step, bins, snap, top, bottom, coarsen, swap)
 
 
 def prefix(

@@ -26,6 +26,7 @@ MOST_SECONDS = 86_400  # of a search
 MOST_VECTORS = 10_000_000  # of levels that are searched
 MOST_RUNS = 1_000  # of a method, for an attack that runs it again
 MOST_DRAWS = 5_000_000  # of a sample that an attack draws
+MOST_SOLVES = 1_000_000  # of an integer program, for an attack
 MOST_EXCLUSIONS = 100  # of values by background knowledge
 MOST_COLUMN_SETS = 100_000  # in which minimal sample uniques are looked for
 MOST_QUERIES = 1_000_000  # of a workload

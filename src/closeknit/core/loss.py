@@ -36,6 +36,64 @@ class LossRecord(Record):
     columns: LossSums
 
 
+class LossBound(Record):
+    """What no release under the same guarantees loses less than.
+
+    Args:
+        loss: The bound: General Loss Metric A, weighted by importance.
+        by: The bound that is the largest: "nearest class", "boxes" or "groups of columns".
+        groups: The columns of each group, where groups of columns give it.
+        looked: Share of the rows that the bound by the nearest class looks at.
+        left_out: Guarantees that the bound does not use.
+    """
+
+    loss: float
+    by: str
+    groups: tuple[tuple[str, ...], ...] = ()
+    looked: float = 1.0
+    left_out: tuple[str, ...] = ()
+
+    def gap(self, loss: float) -> float | None:
+        """How far a release is above the bound at most, as a share of the bound; None where the bound is 0.
+
+        Args:
+            loss: the loss of the release.
+
+        >>> round(LossBound(loss=0.2, by="boxes").gap(0.25), 6)
+        0.25
+        """
+        return loss / self.loss - 1 if self.loss > 0 else None
+
+    def describe(self, loss: float) -> str:
+        """The gap in one sentence.
+
+        Args:
+            loss: the loss of the release.
+
+        >>> LossBound(loss=0.2, by="boxes").describe(0.25)
+        'The loss of 0.2500 is at most 25 % above the best possible: no release under these guarantees loses less than 0.2000.'
+        """
+        gap = self.gap(loss)
+        if gap is None:
+            return f"The loss is {loss:.4f}. No bound above 0 was found, so the best possible loss is not known."
+        if gap > 1:
+            share = f"at most {gap + 1:.2g} times the best possible"
+        else:
+            share = f"at most {100 * gap:.3g} % above the best possible"
+        return f"The loss of {loss:.4f} is {share}: no release under these guarantees loses less than {self.loss:.4f}."
+
+    def remarks(self) -> list[str]:
+        """How the bound was computed, and what it does not use.
+
+        >>> LossBound(loss=0.2, by="nearest class", looked=0.5).remarks()
+        ['Computed by nearest class. It looks at 50 % of the rows, the others count 0: more seconds may raise it.']
+        """
+        text = f"Computed by {self.by}{': ' + '; '.join(', '.join(group) for group in self.groups) if self.groups else ''}."
+        if self.looked < 1:
+            text += f" It looks at {100 * self.looked:.3g} % of the rows, the others count 0: more seconds may raise it."
+        return [text, *(f"The bound does not use this guarantee: {model}." for model in self.left_out)]
+
+
 def list_texts(column: Column, markers: Collection[str] = ()) -> list[str]:
     """Distinct written cells of a column as text; '' for missing-value codes, and once more at the end for the missing cell."""
     return [*("" if text in markers else text for text in texts_of(column.values)), ""]

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from closeknit.core.classes import Histogram
 from closeknit.core.combined_secrets import Secret
 from closeknit.core.model import Model, list_models
 from closeknit.core.schema import Schema
-from closeknit.core.table import Outcome, Table
+from closeknit.core.table import Outcome, Partition, Table
 
+Veto = Sequence[NDArray[np.int64]]  # parts, as rows of the table: at least one of them does not meet a guarantee
 Progress = Callable[[str, float], None]
 
 
@@ -42,6 +47,19 @@ def share_progress(progress: Progress, parts: int, begin: float) -> list[Progres
     return [partial(report, part) for part in range(parts)]
 
 
+@dataclass(frozen=True)
+class Vetoes:
+    """Changes of classes that a method did not make because some part would not meet a guarantee.
+
+    Args:
+        of_class: Lists the changes of a class, given its number.
+        others_known: Whether sensitive values outside the class were used: what other classes explain is left out then.
+    """
+
+    of_class: Callable[[int], Sequence[Veto]]
+    others_known: bool = False
+
+
 class Method(ABC):
     """Base class of all algorithms: a subclass is a frozen dataclass with `name` and `run`, and overrides what differs.
 
@@ -58,7 +76,7 @@ class Method(ABC):
     # whether its own guarantees are about the first run on a table only: trials use a copy with shuffled sensitive rows
     runs_once: ClassVar[bool] = False
     spends: ClassVar[bool] = False  # whether it cuts classes until all of them together use up a budget (`Model.budget`)
-    sees_all: ClassVar[bool] = False  # whether it judges guarantees over some columns itself, of whole levels
+    sees_all: ClassVar[bool] = False  # whether it judges guarantees over some columns, and those that count people, itself
     blind: ClassVar[bool] = False  # classes depend on quasi-identifiers and attributes of the guarantees alone; checked
     competes: ClassVar[bool] = True  # whether `compare` and `frontier` try it where no methods are named
     usual_form: ClassVar[str] = "generalized"  # the form of its outcome where none is requested
@@ -104,6 +122,19 @@ class Method(ABC):
             models: the guarantees that every class must meet.
             suppress: the share or number of rows that may be suppressed.
         """
+
+    def find_vetoes(self, table: Table, partition: Partition, models: Sequence[Model]) -> Vetoes | None:
+        """Changes of a class that the method would have made if every part had met every guarantee.
+
+        An adversary who knows the method uses them (`attacks.refinement`), so list only what the code ensures for every table.
+        None: it ensures nothing, for example because a budget or a random draw ends its search.
+
+        Args:
+            table: the encoded table.
+            partition: classes that the method returned for it, none of them changed since.
+            models: the guarantees that the method saw.
+        """
+        return None
 
     def guarantees(self, schema: Schema) -> Sequence[Model]:
         """What it guarantees by its own parameters; judged and certified as if requested.

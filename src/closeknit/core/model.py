@@ -74,9 +74,8 @@ class Model:
     # the part of `Limits` that a method can plan for: "distance", "growth", or "size" (at least `least_size` persons, no more)
     bounds: ClassVar[str] = ""
     of_method: ClassVar[bool] = False  # whether only a method can have it (`Method.guarantees`): nothing written shows it
-    needs_file: ClassVar[bool] = False  # whether it needs a file of people: a page that reads no other files cannot offer it
+    needs_file: ClassVar[bool] = False  # whether it needs a file of people: a page offers it once one is uploaded
     counts_classes: ClassVar[bool] = False  # whether every class takes the same from the budget
-    budget: ClassVar[bool] = False  # whether it limits the sum of what all classes `spend`, not each class
     joins: ClassVar[bool] = False  # whether `column` may be several columns that count as one
     if TYPE_CHECKING:  # a class attribute, a field or a property, as the model chooses
 
@@ -88,6 +87,14 @@ class Model:
         @property
         def over(self) -> Over:
             """The quasi-identifiers that it is about (`core.subsets`); None: all of them."""
+
+        @property
+        def population(self) -> Any:
+            """The people whom it counts; None where it counts none."""
+
+        @property
+        def budget(self) -> bool:
+            """Whether it limits the sum of what all classes `spend`, not each class."""
 
         @property
         def monotone(self) -> bool:
@@ -127,9 +134,9 @@ class Model:
 
     else:
         needs, forms = frozenset({"histograms", "values"}), ABOUT_VALUES
-        monotone = merges_persons = higher_is_safer = False
+        monotone = merges_persons = higher_is_safer = budget = False
         least_size = least_values = 0
-        ground = why_attested = over = None
+        ground = why_attested = over = population = None
 
     @property
     def origin(self) -> Model:
@@ -146,6 +153,14 @@ class Model:
 
         Args:
             base: the folder that paths are relative to.
+        """
+        return self
+
+    def with_population(self, population: Any) -> Model:
+        """The guarantee with the people of whom only the number is known; itself where it counts none.
+
+        Args:
+            population: a path, a frame or `Columns`.
         """
         return self
 
@@ -264,6 +279,25 @@ class Model:
             classes: all classes of the release.
         """
         return bool(self.holds(classes).all())
+
+    def holds_among(self, classes: Classes, people: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether each class meets the guarantee if its cells fit so many people, for a model that needs "population".
+
+        Args:
+            classes: the classes to judge.
+            people: people of the population whom the cells of each class fit.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no `holds_among`")
+
+    def holds_together_among(self, classes: Classes, people: NDArray[np.int64], absent: bool) -> bool:
+        """Whether a release of these classes meets the guarantee, for a model that needs "population".
+
+        Args:
+            classes: all classes of the release.
+            people: people of the population whom the cells of each class fit.
+            absent: whether some person fits no class.
+        """
+        return bool(self.holds_among(classes, people).all())
 
     def level_together(self, classes: Classes) -> float | None:
         """The level of a release of these classes; None where the worst class decides, or cells are needed.

@@ -19,11 +19,12 @@ import numpy as np
 
 from closeknit.core.domain import Domain, Values
 from closeknit.core.errors import BadInput, BadValue
-from closeknit.core.geohash import CELL, MOST_CHARACTERS, geohash_of
+from closeknit.core.geohash import ALPHABET, CELL, MOST_CHARACTERS, geohash_of
 from closeknit.core.kinds import Losses, Nominal, bind_tree, texts_of
 from closeknit.core.params import choice, whole
 from closeknit.core.tree import STAR, Int32, Tree
 
+MOST_CELLS = 500_000  # of a declared area
 _NUMBER = r"[+-]?\d+(?:\.\d+)?"
 PAIR = re.compile(rf"({_NUMBER})°?\s*(?:[,;]|\s)\s*({_NUMBER})°?", re.ASCII)
 WKT = re.compile(rf"POINT\s*\(\s*({_NUMBER})\s+({_NUMBER})\s*\)", re.ASCII | re.IGNORECASE)  # longitude first
@@ -40,6 +41,9 @@ class Grid(Protocol):
 
     def path_of(self, cell: str) -> list[str]:
         """The cells around a cell from the coarsest to itself; a text that is no cell raises `ValueError`."""
+
+    def divide(self, cell: str) -> list[str]:
+        """The cells of the next precision in a cell."""
 
     def levels(self, precision: int) -> int:
         """Number of levels from the coarsest cells to those of a precision."""
@@ -59,6 +63,10 @@ class GeohashGrid:
         if not CELL.fullmatch(cell):
             raise ValueError(cell)
         return [cell[:length] for length in range(1, len(cell) + 1)]
+
+    def divide(self, cell: str) -> list[str]:
+        """One more character."""
+        return [cell + sign for sign in ALPHABET]
 
     def levels(self, precision: int) -> int:
         """One level for each character."""
@@ -88,6 +96,10 @@ class H3Grid:
             raise ValueError(cell)
         resolution = self._h3.get_resolution(cell)
         return [str(self._h3.cell_to_parent(cell, coarser)) for coarser in range(resolution + 1)]
+
+    def divide(self, cell: str) -> list[str]:
+        """The children of the next resolution."""
+        return [str(child) for child in self._h3.cell_to_children(cell)]
 
     def levels(self, precision: int) -> int:
         """Resolution 0 is a level, too."""
@@ -122,6 +134,7 @@ class Point(Nominal):
     Args:
         precision: characters of the finest cell, 1 to 12, with geohash; its resolution, 0 to 15, with H3. None: 6 or 8.
         grid: "geohash" or "h3".
+        within: cells that hold all points, separated by commas; a stream needs them in advance.
 
     >>> domain, codes = Point(5).bind(np.array(["48.137,11.575", "48.14,11.58", "52.52,13.405"], dtype=object))
     >>> codes.tolist(), domain.labels(np.array([0, 0, 1]), np.array([0, 1, 1]))
@@ -134,11 +147,63 @@ class Point(Nominal):
     default_distance: ClassVar[str] = "hierarchical"
     precision: int | None = None
     grid: str = "geohash"
+    within: str | None = None
 
     def __post_init__(self) -> None:
         choice("grid", self.grid, tuple(GRIDS))
         if self.precision is not None:
             whole("precision", self.precision, least=1 - (self.grid == "h3"), most=GRIDS[self.grid].finest)
+
+        if self.within is not None:
+            self._check_area()
+
+    def _check_area(self) -> None:
+        grid = GRIDS[self.grid]()
+        for cell in self.area:
+            try:
+                depth = len(grid.path_of(cell))
+            except ValueError:
+                right = "name cells that hold all points, such as within='u28,u29'"
+                raise BadInput(f"point has within='{self.within}', and '{cell}' is not a cell", right=right) from None
+            if depth > grid.levels(self.finest):
+                raise BadInput(f"point has within='{cell}', finer than its precision", right="name coarser cells")
+
+    @property
+    def area(self) -> list[str]:
+        """The declared cells around all points."""
+        return [cell.strip() for cell in (self.within or "").split(",")]
+
+    def list_cells(self) -> Values:
+        """All finest cells of the declared area, for a stream: the rows are not known yet."""
+        grid = GRIDS[self.grid]()
+        cells = {cell: len(grid.path_of(cell)) for cell in self.area}
+        while any(depth < grid.levels(self.finest) for depth in cells.values()):
+            finer: dict[str, int] = {}
+            for cell, depth in cells.items():
+                fine = depth == grid.levels(self.finest)
+                finer |= {cell: depth} if fine else dict.fromkeys(grid.divide(cell), depth + 1)
+                if len(finer) > MOST_CELLS:
+                    right = "declare a smaller area, or a lower precision"
+                    raise BadInput(f"point has more than {MOST_CELLS:,} cells within '{self.within}'", right=right)
+            cells = finer
+        return np.array(sorted(cells), dtype=object)
+
+    def read_cells(self, values: Values) -> list[str | None]:
+        """The finest cell of each raw value; None for what is no point or outside the declared area.
+
+        Args:
+            values: raw values.
+
+        >>> Point(4, within="u28").read_cells(np.array(["48.137,11.575", "52.52,13.405", "x"], dtype=object))
+        ['u281', None, None]
+        """
+        grid, found = GRIDS[self.grid](), list[str | None]()
+        for i, text in enumerate(texts_of(values)):
+            try:
+                found.append(self._cell(grid, i, text))
+            except BadValue:
+                found.append(None)
+        return found
 
     @property
     def finest(self) -> int:
@@ -162,7 +227,12 @@ class Point(Nominal):
 
     def _cell(self, grid: Grid, index: int, text: str) -> str:
         if (point := read_point(text)) is not None:
-            return grid.cell_of(*point, self.finest)
+            cell = grid.cell_of(*point, self.finest)
+            if self.within is not None and not set(self.area) & set(grid.path_of(cell)):
+                raise BadValue(
+                    index, f"'{text}' is outside the declared cells", f"extend within='{self.within}', or correct it"
+                )
+            return cell
         try:
             if len(grid.path_of(text)) == grid.levels(self.finest):  # a written sensitive value
                 return text
@@ -192,18 +262,19 @@ class Point(Nominal):
         return depth
 
 
-def point(precision: int | None = None, grid: str = "geohash") -> Point:
+def point(precision: int | None = None, grid: str = "geohash", within: str | None = None) -> Point:
     """A column of places, each a latitude and a longitude in one cell of the table.
 
     Args:
         precision: characters of the finest cell, 1 to 12, with geohash (6: about 1 km); its resolution, 0 to 15, with H3
             (8: about 1 km). The finest cell is the most precise place that a row can show.
         grid: "geohash", or "h3", which needs closeknit[geo].
+        within: cells that hold all points, separated by commas, such as "u28,u29"; a stream needs them in advance.
 
     >>> point(7)
-    Point(precision=7, grid='geohash')
+    Point(precision=7, grid='geohash', within=None)
     """
-    return Point(precision, grid)
+    return Point(precision, grid, within)
 
 
 __all__ = ["GRIDS", "Point", "point", "read_point"]

@@ -10,6 +10,7 @@ from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.params import build
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
+from closeknit.core.table import Form
 from closeknit.forms import REGISTRY
 
 
@@ -36,11 +37,22 @@ def reading_of(published: Published | Reading) -> Reading:
     """
     if isinstance(published, Reading):
         return published
+    return form_behind(published).read(published.columns, Schema.from_forms(published.certificate.columns))
+
+
+def form_behind(published: Published) -> Form:
+    """Return the form that the certificate of a release names.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
+    >>> form_behind(ck.anonymize(table, schema, [ck.KAnonymity(5)], form=ck.generalized(snap=True))).snap
+    True
+    """
     certificate = getattr(published, "certificate", None)
     if not isinstance(certificate, Certificate):
         raise BadInput(f"{type(published).__name__} is no release", right="give a Release, or the Reading of a form")
     ((name, params),) = certificate.form.items()
     if name not in REGISTRY:
         raise BadInput(f"form '{name}' is unknown", right=suggest_name(name, sorted(REGISTRY)))
-    form = build(f"form '{name}'", REGISTRY[name], params)
-    return form.read(published.columns, Schema.from_forms(certificate.columns))
+    form: Form = build(f"form '{name}'", REGISTRY[name], params)
+    return form

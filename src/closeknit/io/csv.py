@@ -23,7 +23,7 @@ from closeknit.io.buffers import codes_from_arrow
 from closeknit.io.csv_faults import find_fault, records, row_of_byte
 from closeknit.io.csv_format import PLAIN, CsvFormat, detect_encoding, detect_signs
 from closeknit.io.csv_numbers import settle_numbers
-from closeknit.io.faults import explain_os_error, refuse_nul
+from closeknit.io.faults import explain_os_error, refuse_binary, refuse_nul
 from closeknit.io.names import Wanted, check_names, choose_columns
 from closeknit.kernels.text.cell_codes import MOST_COLUMNS, read_cells
 from closeknit.kernels.threads import in_threads
@@ -61,6 +61,7 @@ def read_csv_files(files: Sequence[Path], format: CsvFormat | None, columns: Wan
     for file in files:
         data = file_bytes(file)
         format = format if format.encoding else replace(format, encoding=detect_encoding(data))
+        refuse_binary(data, file, format.encoding or "")
         data = _utf8(data, file, format)
         format = detect_signs(data, format)
         parts.append(_cells(data, file, format, columns))

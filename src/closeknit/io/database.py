@@ -187,6 +187,7 @@ class Database(Source):
             self._refuse_long(connection.longest, tables)
             there = [name for name in tables if connection.find(name)]
             self._refuse_existing(connection, there, table, replace)
+            self._refuse_foreign(connection, there, tables)
             if hidden is not None:
                 connection.write(tables, there, self.place)
             else:
@@ -246,6 +247,16 @@ class Database(Source):
         if public and not (public[-1] != table and _holds_certificate(connection, public[-1])):
             right = "choose another name: only a release with its certificate is replaced"
             raise BadInput(f"the table '{public[0]}' was not written by closeknit", file=self.place, right=right)
+
+    def _refuse_foreign(self, connection: Connection, there: list[TableName], tables: Mapping[TableName, Columns]) -> None:
+        """Refuse to replace a private table that is not one of the release: without a public one, or with other columns."""
+        public, *private = list(tables)[:1] + list(tables)[2:]
+        for table in private:
+            if table in there and (
+                public not in there or list(connection.describe(connection.render(table))) != list(tables[table])
+            ):
+                right = "move or rename it, choose another name for the release, or another private schema"
+                raise BadInput(f"the table '{table}' does not belong to a release '{public}'", file=self.place, right=right)
 
     @contextmanager
     def _save_private(self, table: TableName, certificate: str, private: Mapping[str, Any]) -> Iterator[None]:

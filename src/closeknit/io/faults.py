@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import errno
+import re
 from os import PathLike
 
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 
 NUL = "a cell holds a NUL character"
+SIGNATURES = {
+    b"PK\3\4": "a zip archive, as Excel and OpenDocument write them",
+    b"\xd0\xcf\x11\xe0": "a file of an old version of Excel or Word",
+    b"PAR1": "a Parquet file",
+    b"SQLite format 3": "an SQLite database",
+    b"%PDF": "a PDF",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"\x7fELF": "a program",
+}
+BINARY = 0.05  # the least share of control characters, NUL apart, in what is no text
+_CONTROL = bytes(set(range(1, 32)) - set(b"\t\n\v\f\r\x1a\x1b"))
 
 _SENTENCES = {
     errno.ENOENT: ("there is no such file or folder", "check the path"),
@@ -48,3 +61,21 @@ def refuse_nul(columns: Columns, file: object = None, right: str = "remove it") 
             bad = [code for code, value in enumerate(column.values.tolist()) if "\0" in str(value)]
             if bad:
                 raise BadInput(NUL, file=file, column=name, row=min(map(column.first_row, bad[:1000])), right=right)
+
+
+def refuse_binary(data: bytes, file: object, encoding: str = "utf-8") -> None:
+    """Refuse what is no text, before a sign in it is taken for a delimiter; in UTF-16 letters have bytes of control characters.
+
+    >>> refuse_binary(b"PK\\3\\4" + bytes(20), "patients.csv")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: patients.csv: it is a zip archive, as Excel and OpenDocument write them, not a text file; \
+give a CSV file, or the file under a name that ends in its own format
+    """
+    found = next((what for begin, what in SIGNATURES.items() if data.startswith(begin)), None)
+    head = data[:4096]
+    controls = len(head) - len(head.translate(None, _CONTROL))
+    if found is None and controls >= max(8, BINARY * len(head)) and not re.match("utf.?(16|32)", encoding, re.IGNORECASE):
+        found = "binary data"
+    if found is not None:
+        right = "give a CSV file, or the file under a name that ends in its own format"
+        raise BadInput(f"it is {found}, not a text file", file=file, right=right)

@@ -23,6 +23,7 @@ class Source(ABC):
     name: ClassVar[str]  # in the tables of the documentation
     suffixes: ClassVar[tuple[str, ...]] = ()  # of files, in lower case
     schemes: ClassVar[tuple[str, ...]] = ()  # of addresses, such as "postgresql"
+    files: ClassVar[tuple[str, ...]] = ()  # fields that are paths of other files, relative to a recipe
     ordered: ClassVar[bool] = True  # whether rows come back in the order in which they were written
 
     @classmethod
@@ -68,6 +69,7 @@ class Source(ABC):
         _, *options = fields(self)  # type: ignore[arg-type]
         place = self.place if "://" in self.place else str(Path(self.place).resolve())
         given = {field.name: getattr(self, field.name) for field in options if getattr(self, field.name) != field.default}
+        given |= {name: str(Path(given[name]).resolve()) for name in self.files if name in given}
         return {self.where(): place, **given}
 
     def read_labels(self) -> Labels | None:

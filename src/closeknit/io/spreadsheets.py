@@ -36,6 +36,21 @@ ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 RELEASE_SHEET, CERTIFICATE_SHEET = "release", "certificate"
 
 
+def list_sheets(data: object) -> list[str]:
+    """The names of the sheets, for a choice; none for anything else than a workbook.
+
+    Args:
+        data: a source, or anything else.
+
+    >>> list_sheets("people.csv")
+    []
+    """
+    if not isinstance(data, Spreadsheet):
+        return []
+    with data._open() as book:
+        return [str(name) for name in book.sheet_names]
+
+
 @dataclass(frozen=True)
 class Spreadsheet(Source):
     """One sheet of a workbook, with the names of the columns in its header row.

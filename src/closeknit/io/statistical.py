@@ -23,6 +23,7 @@ from closeknit.io.source import Source
 from closeknit.io.statistical_dates import convert_dates
 
 BATCH = 262_144  # rows that are Python objects at once
+SMALL_BATCH = 8_192  # of a format whose rows have one length, where the next batch is found without reading those before it
 READERS = {
     ".dta": "read_dta",
     ".sav": "read_sav",
@@ -31,6 +32,25 @@ READERS = {
     ".sas7bdat": "read_sas7bdat",
     ".xpt": "read_xport",
 }
+SAS, CATALOG = ".sas7bdat", ".sas7bcat"
+
+
+class Coder:
+    """A column as it arrives in batches: codes and distinct values, or the cells where most of them are distinct."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self.kind, self.parts, self.coded = kind, list[pa.Array](), True
+
+    def add(self, cells: list[Any]) -> None:
+        array = pa.array(cells, self.kind)
+        part = array.dictionary_encode() if self.coded else array
+        if not self.parts and len(part.dictionary) > len(cells) / 2:
+            self.coded, part = False, array
+        self.parts.append(part)
+
+    def finish(self, name: str) -> Column:
+        whole = pa.chunked_array(self.parts)
+        return cells_in(pa.table({name: whole if self.coded else whole.combine_chunks()}), [name])[name]
 
 
 @dataclass(frozen=True)
@@ -41,6 +61,7 @@ class StatisticalFile(Source):
         path: the file.
         labels: whether a column whose values all have labels holds the labels, as a codebook and a hierarchy name them;
             False reads the codes.
+        catalog: the catalogue of formats of a `.sas7bdat` file (`.sas7bcat`), which has its value labels.
         encoding: the encoding of its text, if the file does not say it or says it wrongly.
 
     >>> StatisticalFile("people.sav", labels=False).form()["labels"]
@@ -50,12 +71,17 @@ class StatisticalFile(Source):
     name: ClassVar[str] = "statistical file"
     suffixes: ClassVar[tuple[str, ...]] = tuple(READERS)
 
+    files: ClassVar[tuple[str, ...]] = ("catalog",)
+
     path: str
     labels: bool = True
     encoding: str | None = None
+    catalog: str | None = None
 
     def __post_init__(self) -> None:
         choice("labels", self.labels, (True, False))
+        if self.catalog is not None and Path(self.path).suffix.lower() != SAS:
+            raise BadInput("only a .sas7bdat file has a catalogue of formats", file=self.path, right="leave out catalog")
 
     def read(self, columns: Wanted = None) -> Columns:
         """The table.
@@ -67,18 +93,18 @@ class StatisticalFile(Source):
         names = list(found.column_names)
         check_names(names, self.path)
         chosen = choose_columns(names, columns, self.path)
-        parts: dict[str, list[pa.Array]] = {name: [] for name in chosen}
         kinds = {name: pa.string() if found.readstat_variable_types[name] == "string" else pa.float64() for name in chosen}
+        coders = {name: Coder(kinds[name]) for name in chosen}
         rows = 0
         for batch in self._batches(chosen):
             rows += len(next(iter(batch.values()), ()))
             for name in chosen:  # each list is freed as soon as it is coded
-                parts[name].append(pa.array(batch.pop(name), kinds[name]).dictionary_encode())
+                coders[name].add(batch.pop(name))
         if not rows:
             raise BadInput("the table has no rows", file=self.path, right="give a table with at least one row")
         labels, suffix = self._labels(found), Path(self.path).suffix.lower()
-        cells = cells_in(pa.table({name: pa.chunked_array(parts[name]) for name in chosen}), chosen)
-        return Columns({name: self._finish(name, cells[name], found, labels, suffix) for name in chosen}, rows)
+        cells = {name: coders.pop(name).finish(name) for name in chosen}
+        return Columns({name: self._finish(name, cells.pop(name), found, labels, suffix) for name in chosen}, rows)
 
     def read_labels(self) -> Labels:
         """The labels of the columns; those of values only if they are read instead of the codes."""
@@ -101,7 +127,12 @@ class StatisticalFile(Source):
 
     def _labels(self, found: Any) -> Labels:
         variables = {name: label for name, label in found.column_names_to_labels.items() if label}
-        return Labels(variables, dict(found.variable_value_labels) if self.labels else {})
+        values = dict(found.variable_value_labels)
+        if self.catalog is not None and self.labels:
+            with self._refuse_broken_file(self.catalog) as read:
+                formats = read()[1].value_labels
+            values |= {name: formats[used] for name, used in found.variable_to_label.items() if used in formats}
+        return Labels(variables, values if self.labels else {})
 
     def _describe(self) -> Any:
         """What the file says about itself, without its rows."""
@@ -109,29 +140,28 @@ class StatisticalFile(Source):
             return read(metadataonly=True)[1]
 
     def _batches(self, names: list[str]) -> Iterator[dict[str, list[Any]]]:
-        first, full = 0, True
+        first, full, rows = 0, True, min(BATCH, SMALL_BATCH) if Path(self.path).suffix.lower() == ".dta" else BATCH
         while full:
             with self._refuse_broken_file() as read:
-                batch, _ = read(usecols=names, disable_datetime_conversion=True, row_limit=BATCH, row_offset=first)
-            first, full = first + BATCH, len(next(iter(batch.values()), ())) == BATCH
+                batch, _ = read(usecols=names, disable_datetime_conversion=True, row_limit=rows, row_offset=first)
+            first, full = first + rows, len(next(iter(batch.values()), ())) == rows
             yield batch
 
     @contextmanager
-    def _refuse_broken_file(self) -> Iterator[Any]:
-        """The reader of this file; what the library finds wrong becomes a sentence."""
+    def _refuse_broken_file(self, catalog: str | None = None) -> Iterator[Any]:
+        """The reader of this file or of its catalogue; what the library finds wrong becomes a sentence."""
         library = load_extra("pyreadstat", "stats", "statistical files", self.path)
-        suffix = Path(self.path).suffix.lower()
+        path = catalog or self.path
+        suffix = CATALOG if catalog else Path(path).suffix.lower()
         given = {"output_format": "dict", **({"encoding": self.encoding} if self.encoding else {})}
         try:
-            with open(self.path, "rb"):  # the library does not say why it cannot open a file
+            with open(path, "rb"):  # the library does not say why it cannot open a file
                 pass
-            yield lambda **options: getattr(library, READERS[suffix])(self.path, **given, **options)
+            yield lambda **options: getattr(library, (READERS | {CATALOG: "read_sas7bcat"})[suffix])(path, **given, **options)
         except OSError as error:
-            raise explain_os_error(error, self.path) from None
+            raise explain_os_error(error, path) from None
         except UnicodeDecodeError:
-            raise BadInput(
-                "its text is not in the encoding that it states", file=self.path, right="name it with encoding"
-            ) from None
+            raise BadInput("its text is not in the encoding that it states", file=path, right="name it with encoding") from None
         except (library.ReadstatError, library.PyreadstatError, ValueError, OverflowError):
             what, right = f"this is not a complete {suffix} file", f"save it again as {suffix}, or give a CSV file"
-            raise BadInput(what, file=self.path, right=right) from None
+            raise BadInput(what, file=path, right=right) from None

@@ -33,6 +33,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from llvmlite.binding import parse_assembly
 from numba.core import event
+from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
@@ -160,6 +161,7 @@ class Kernel(CPUDispatcher):
         collects = gc.isenabled()
         gc.disable()
         try:
+            self._enable_caching()
             return super().compile(sig)
         finally:
             if collects:
@@ -183,10 +185,11 @@ class Kernel(CPUDispatcher):
         """Return the code for a call by another kernel."""
         return self.part.get_overload(sig)
 
-    def enable_caching(self) -> None:
+    def _enable_caching(self) -> None:
         """Cache the machine code on disk if a folder is writable."""
-        if cache_folder() is not None and os.path.exists(self.py_func.__code__.co_filename):
-            self._cache = KernelCache(self.py_func)
+        cached: Any = self._cache
+        if isinstance(cached, NullCache) and cache_folder() and os.path.exists(self.py_func.__code__.co_filename):
+            self._cache: Any = KernelCache(self.py_func)
 
     def list_callees(self) -> list[Kernel]:
         """List the kernels that this one calls directly."""
@@ -196,9 +199,8 @@ class Kernel(CPUDispatcher):
 
 def _build_decorator(**options: Any) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
-        compiled = Kernel(function, targetoptions={"nopython": True, "nogil": True, **options}, pipeline_class=_KernelCompiler)
-        compiled.enable_caching()
-        return cast(Function, compiled)
+        options_of_all = {"nopython": True, "nogil": True}
+        return cast(Function, Kernel(function, targetoptions=options_of_all | options, pipeline_class=_KernelCompiler))
 
     return decorate
 

@@ -31,16 +31,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from closeknit.core.errors import BadInput
-from closeknit.core.method import Method, Progress
+from closeknit.core.method import Method, Progress, Vetoes
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
-from closeknit.core.table import Outcome, Table
+from closeknit.core.table import Outcome, Partition, Table
 from closeknit.fills.fill import REGISTRY as FILLS
 from closeknit.methods.plan_search import choose_target, fill_plans, largest
 from closeknit.plans.fragment_sizes import SIZINGS, fragment_plan
 from closeknit.plans.fragments import BOUNDS, Fragments, Space, find_fragmentation, refine_fragments
 from closeknit.plans.metric_tree import distances_of
 from closeknit.plans.plan import Plan
+from closeknit.search.vetoed_cuts import find_vetoed_cuts
 
 NOMINAL = tuple(map(Fraction, (1, 2, 3, 5, 8)))  # times t: thresholds that sizes are tried for
 FINENESS = (*NOMINAL[::-1], Fraction(1, 2), Fraction(1, 4))  # times t: thresholds of the fragments
@@ -92,6 +93,10 @@ class Fragmentation(Method):
         k = max(least_rows(models), 1)
         plans = self._plans(space, t, k)
         return Outcome(fill_plans(table, models, space.cell_of, plans, self.fill, self.polish, seed, progress))
+
+    def find_vetoes(self, table: Table, partition: Partition, models: Sequence[Model]) -> Vetoes:
+        """No cut of a class is allowed: what ends best has been cut as far as the guarantees allow."""
+        return find_vetoed_cuts(table, partition, models)
 
     def _choose_targets(self, models: Sequence[Model]) -> list[Model]:
         """The guarantees that are planned for: all that bound a distance, or those of `columns`.

@@ -21,6 +21,8 @@ Different from the source:
 - levels that separate the rows of this table just as the one below are left out: they lose more for nothing;
 - groups that do not meet a guarantee may be suppressed as wholes, as many rows as the table allows; the remaining ones are
   judged again against the remaining reference until nothing changes. A suppressed row counts as loss 1;
+- guarantees that count people of a population are part of the search: people are counted in the nodes of a level
+  (`people_rollup`). Nodes do not overlap, so delta-presence prunes, too;
 - where rows of a person stay together, a vector that separates them does not hold.
 
 Cost: one look at the groups per vector judged; their number is exponential in the columns, so a lattice of more than `most`
@@ -41,16 +43,18 @@ from closeknit.core.classes import Classes
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.levels import top_level
 from closeknit.core.limits import MOST_VECTORS
-from closeknit.core.method import Method, Progress
+from closeknit.core.method import Method, Progress, Veto, Vetoes, ignore_progress
 from closeknit.core.model import Model, merging_holds
 from closeknit.core.params import whole
 from closeknit.core.subsets import list_subsets
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.core.tree import STAR
 from closeknit.forms import generalized
+from closeknit.methods.people_rollup import PeopleGroups, PeopleInGroups
 from closeknit.methods.rollup import Groups, Vector, select_classes
 
 REMEMBERED = 1 << 25  # numbers kept of groups to roll up from: they cost memory, and change no result
+NEAREST = 100  # vectors before the published one that an adversary looks at, those that lose most
 DIGITS = 12  # losses that agree so far are ties
 
 Flags = NDArray[np.bool_]
@@ -109,6 +113,32 @@ class Incognito(Method):
         ]
         return Outcome(Partition(number[groups.group_of_row()], int(kept.sum())), generalized(levels=written), tuple(notes))
 
+    def find_vetoes(self, table: Table, partition: Partition, models: Sequence[Model]) -> Vetoes:
+        """Some group of every vector that comes before the published one does not meet a guarantee; the last ones are listed.
+
+        A group that shares no row with a class and does not meet one says nothing about that class.
+        """
+        bottom = Groups.of_table(table, {model.column for model in models if model.column is not None})
+        search = _Search(bottom, models, ignore_progress)
+        failing: list[tuple[NDArray[np.int32], NDArray[np.intp]]] = []  # group of each row, and groups that do not hold
+        for vector in search.list_before(partition)[-NEAREST:]:
+            groups = bottom.roll_up(tuple(range(len(vector))), vector)
+            broken = np.zeros(len(groups), dtype=bool)
+            for model in models:
+                broken |= ~model.holds(groups.classes)
+            failing.append((groups.group_of_row(), np.flatnonzero(broken)))
+
+        def list_vectors(number: int) -> list[Veto]:
+            mine = partition.class_of == number
+            found: list[Veto] = []
+            for group_of, broken in failing:
+                touched = np.unique(group_of[mine])
+                if np.isin(broken, touched).all():
+                    found.append([np.flatnonzero(group_of == group).astype(np.int64) for group in touched])
+            return found
+
+        return Vetoes(list_vectors, others_known=partition.count > 1)
+
 
 def _check_size(bottom: Groups, most: int) -> None:
     levels = {name: len(ladder.levels) for name, ladder in zip(bottom.of.table.schema.quasi, bottom.of.ladders, strict=True)}
@@ -137,9 +167,14 @@ class _Search:
         self.weights = weights / weights.sum()
         # with rows suppressed only sizes prune: see "Different from the source"
         self.whole = [m for m in self.models if m.budget or not m.by_class]
+        self.counting = [m for m in self.whole if "population" in m.needs]
+        self.people = [PeopleGroups(self.bottom.of, m.population) for m in self.counting]
+        self.counted: tuple[Groups | None, list[PeopleInGroups]] = None, []
         self.models = [m for m in self.models if m not in self.whole]
         sure = [m for m in self.models if merging_holds(m, self.table.splits_persons)]
         self.pruning = [m for m in sure if not self.room or m.bounds == "size"]
+        # cells of whole levels do not overlap, so every ratio of a merged group lies between those of its parts
+        self.pruning_people = any(not self.room or m.bounds == "size" for m in self.counting)
         persons = self.table.persons
         self.together = persons is not None and self.table.schema.person_rows == "together"
         if persons is not None:
@@ -153,7 +188,7 @@ class _Search:
         every = tuple(range(len(self.shape)))
         left = np.ones(self.shape, dtype=bool)
         known: dict[tuple[int, ...], Flags] = {(): np.ones((), dtype=bool)}
-        for size in range(1, len(every)) if self.pruning or self.together else ():
+        for size in range(1, len(every)) if self.pruning or self.pruning_people or self.together else ():
             self.progress("looking at levels", 0.2 + 0.3 * size / len(every))
             allowed = {columns: self._prune_vectors(columns, known) for columns in combinations(every, size)}
             if sum(int(vectors.sum()) for vectors in allowed.values()) >= left.sum():
@@ -196,7 +231,16 @@ class _Search:
             broken |= ~model.holds(_view_for(model, groups))
             if groups.sizes[broken].sum() > self.room:
                 return False
-        return True
+        for model, (people, _) in zip(self.counting, self._count_people(groups), strict=True):
+            if not self.room or model.bounds == "size":
+                broken |= ~model.holds_among(_view_for(model, groups), people)
+        return bool(groups.sizes[broken].sum() <= self.room)
+
+    def _count_people(self, groups: Groups) -> list[PeopleInGroups]:
+        """Per population, the people whom the cells of each group fit."""
+        if self.counted[0] is not groups:
+            self.counted = groups, [people.count(groups) for people in self.people]
+        return self.counted[1]
 
     def _splits_person(self, groups: Groups) -> bool:
         """Whether a person is in two groups."""
@@ -226,6 +270,19 @@ class _Search:
                 best, found = lost, (groups, kept)
         return found
 
+    def list_before(self, partition: Partition) -> list[Vector]:
+        """The vectors that were judged before the one that gives this partition, in their order."""
+        nodes, steps = self.bottom.nodes, []
+        class_of = np.empty(len(nodes), dtype=np.int64)
+        class_of[self.bottom.of.of_row] = partition.class_of
+        for j, ladder in enumerate(self.ladders):  # the lowest vector with these classes loses least of all such vectors
+            alike = (groups_alike(class_of, ladder.up(0, step)[nodes[:, j]]) for step in range(len(ladder.levels)))
+            steps.append(next(step for step, same in enumerate(alike) if same))
+        losses = self._losses()
+        order = np.lexsort((np.arange(self.size), losses.ravel()))
+        place = int(np.argmax(order == np.ravel_multi_index(steps, self.shape)))
+        return [tuple(map(int, np.unravel_index(flat, self.shape))) for flat in order[:place]]
+
     def _choose_published(self, groups: Groups) -> Flags | None:
         """The groups that are left when those that do not meet a guarantee are suppressed; None where too many rows are."""
         if not self._may_hold(groups):
@@ -238,6 +295,8 @@ class _Search:
                 broken |= ~model.holds(left)
                 if broken.any() and not self.room:
                     return None
+            for model, (people, _) in zip(self.counting, self._count_people(groups), strict=True):
+                broken |= ~model.holds_among(left, people[kept])
             if not broken.any():
                 return kept if self._holds_whole(groups, left, kept) else None
             kept[np.flatnonzero(kept)[broken]] = False
@@ -248,7 +307,12 @@ class _Search:
     def _holds_whole(self, groups: Groups, left: Classes, kept: Flags) -> bool:
         """Whether the published groups meet the guarantees about all of them, and those over some columns."""
         names = list(self.table.schema.quasi)
+        for model, (people, absent) in zip(self.counting, self._count_people(groups), strict=True):
+            if not model.holds_together_among(left, people[kept], absent or bool(people[~kept].any())):
+                return False
         for model in self.whole:
+            if model in self.counting:
+                continue
             if model.over is None:
                 if not model.holds_together(left):
                     return False
@@ -311,3 +375,12 @@ def _view_for(model: Model, groups: Groups) -> Classes:
     """Guarantees about sizes alone need no histograms."""
     bare = model.column is None and groups.of.table.persons is None
     return Classes(groups.sizes, groups.sizes, {}) if bare else groups.classes
+
+
+def groups_alike(class_of: NDArray[np.int64], nodes: NDArray[np.int32]) -> bool:
+    """Whether every class has one node only.
+
+    >>> groups_alike(np.array([0, 0, 1]), np.array([2, 2, 2])), groups_alike(np.array([0, 0, 1]), np.array([2, 1, 1]))
+    (True, False)
+    """
+    return len(np.unique(np.stack([class_of, nodes]), axis=1).T) == len(np.unique(class_of))

@@ -11,18 +11,18 @@ Steps:
   sensitive attribute, until it is allowed. They first use a part of the room that the guarantees leave, then all of it;
 2. exchange: rows move to near classes or change places with a row there while the loss falls;
 3. cycles of rounds: neighbouring classes are pooled and cut again, then rows are exchanged, at first also where a little is
-   lost. A cycle that ends better than it began is kept. Each is four times as long as the one before; more budget never loses
-   more.
+   lost. A cycle that ends better than it began is kept. Each is four times as long as the one before; the last one is as long
+   as the budget leaves. More budget never loses more than a budget of whole cycles.
 
-Small tables have several starts, Mondrian's among them, and up to 64 rows those of all others. Large ones are first cut into
-shards, each of which is knit alone, against the shares of the whole table. The budget is counted in proposals, pairs of a row
-and a class. Cost: a sweep offers each row up to 32 classes; a proposal takes as long as there are quasi columns, and where it
-pays as long as there are values of the sensitive attributes.
+Next to careful cuts, peeled classes (`search/peeling.py`) and Mondrian's are starts, so no release loses more than Mondrian's.
+Small tables have more of them, and up to 64 rows those of all others. Large ones are first cut into shards, each of which is
+knit alone, against the shares of the whole table. The budget is counted in proposals, pairs of a row and a class. Cost: a sweep
+offers each row up to 32 classes; a proposal takes as long as there are quasi columns, and where it pays as long as there are
+values of the sensitive attributes.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -49,8 +49,10 @@ from closeknit.search.careful_cuts import cut, recut
 from closeknit.search.exchange import exchange_rows
 from closeknit.search.guards import guard_of, tighten_guard
 from closeknit.search.knit_state import KnitState
+from closeknit.search.peeling import peel
 from closeknit.search.refine import refine_partition, root_holds
 from closeknit.search.repair import repair_partition
+from closeknit.search.round_clock import ENDLESS, RoundClock
 
 SLACKS = (0.85, 0.5, 1.0, 0.7)  # share of the room that the first cuts may use
 SMALL = 4_096  # rows up to which there are several starts; larger tables have the first only
@@ -65,7 +67,6 @@ HEAT = 0.6  # mean loss that a change may add when a cycle begins, in addition t
 TINY, OF_TINY = 150, 170  # rows up to which there are so many sweeps by default
 USUAL, VISITS = 42, 1_400_000  # sweeps by default, and rows visited in all of them
 MOST_CYCLES = 8  # in which a budget is spent again
-ENDLESS = 1 << 40  # sweeps: the clock decides
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class Knit(Method):
         ([170, 42, 42, 14, 2], 3)
         """
         if self.seconds is not None:
-            return ENDLESS
+            return SWEEPS * ENDLESS
         if self.proposals is not None:
             return self.proposals // max(1, 2 * WIDTH * n)
         return OF_TINY if n <= TINY else min(max(VISITS // n, SWEEPS), USUAL)
@@ -149,32 +150,35 @@ class Knit(Method):
         guarded = guard_of(table, models)
         knit_state = KnitState.of(table, guarded.guard, guarded.unguarded)
         progress("cutting", BEGUN)
-        shards, sweeps = _shards(knit_state), self.sweeps(len(table))
+        shards, sweeps, clock = _shards(knit_state), self.sweeps(len(table)), RoundClock(self.seconds)
         if len(shards) == 1:
-            part, done = _knit(knit_state, models, sweeps, [seed], progress, self.seconds)
-            return self._outcome(repair_partition(table, part, models), done)
+            part, done = _knit(knit_state, models, sweeps, [seed], progress, clock)
+            return self._outcome(repair_partition(table, part, models), done, clock)
 
         reports = share_progress(progress, len(shards) + (self.seconds is not None), begin=BEGUN)
 
         def knit_shard(i: int) -> Partition:
-            part, _ = _knit(knit_state.part(shards[i]), models, sweeps, [seed, i], reports[i])
+            part, _ = _knit(knit_state.part(shards[i]), models, sweeps, [seed, i], reports[i], RoundClock(None))
             reports[i]("exchanging", ENDED)
             return part
 
         if self.seconds is not None:  # the first shard shows how much can be done in time
-            sweeps = _knit(
-                knit_state.part(shards[0]), models, sweeps, [seed, 0], reports[-1], self.seconds / (len(shards) + 1)
-            )[1]
+            each = RoundClock(self.seconds / (len(shards) + 1))
+            sweeps = _knit(knit_state.part(shards[0]), models, sweeps, [seed, 0], reports[-1], each)[1]
         class_of, count = whole.class_of, 0
         for rows, part in zip(shards, in_threads(knit_shard, range(len(shards))), strict=True):
             class_of[rows] = part.class_of + count
             count += part.count
-        return self._outcome(repair_partition(table, Partition(class_of, count), models), sweeps)
+        other = Mondrian().run(table, models, 0, ignore_progress).partition  # no shard starts from all of it
+        best = min(Partition(class_of, count), other, key=knit_state.loss)
+        return self._outcome(repair_partition(table, best, models), sweeps, clock)
 
-    def _outcome(self, partition: Partition, sweeps: int) -> Outcome:
-        """With the count that repeats it, where a clock decided."""
-        counted = None if self.seconds is None else Knit(proposals=sweeps * 2 * WIDTH * len(partition.class_of))
-        return Outcome(partition, repeat=counted)
+    def _outcome(self, partition: Partition, sweeps: int, clock: RoundClock) -> Outcome:
+        """With the count that repeats it, where a clock decided, and the time that it used."""
+        if self.seconds is None:
+            return Outcome(partition)
+        counted = Knit(proposals=sweeps * 2 * WIDTH * len(partition.class_of))
+        return Outcome(partition, notes=(f"knit used {clock.used:.1f} of {self.seconds:g} s",), repeat=counted)
 
 
 def _shards(knit_state: KnitState) -> list[NDArray[np.int64]]:
@@ -187,40 +191,41 @@ def _shards(knit_state: KnitState) -> list[NDArray[np.int64]]:
 
 
 def _knit(
-    knit_state: KnitState,
-    models: Sequence[Model],
-    sweeps: int,
-    seed: Sequence[int],
-    progress: Progress,
-    seconds: float | None = None,
+    knit_state: KnitState, models: Sequence[Model], sweeps: int, seed: Sequence[int], progress: Progress, clock: RoundClock
 ) -> tuple[Partition, int]:
-    """Start well, then cycle by cycle as long as the budget lasts; and how many sweeps that were.
+    """Start well, then cycle by cycle, the last one as short as the budget needs; and how many sweeps that were.
 
-    By the clock a cycle begins only where it should end in time, LONGER times as long as the one before it.
+    A clock is asked before a cycle only: so the count of sweeps repeats what was done. A cycle that is late is dropped.
     """
-    begun, took = time.monotonic(), 0.0
     best, loss = _start(knit_state, models, seed, progress)
     done, length = 0, 1
-    while done + SWEEPS * length <= sweeps:
-        at = time.monotonic()
-        if seconds is not None and at - begun + LONGER * took >= seconds:
+    while (rounds := min((sweeps - done) // SWEEPS, clock.count_rounds(), length)) > 0:
+        before = done
+
+        def may_continue(i: int, before: int = before) -> bool:
+            share = (before + SWEEPS * i) / sweeps if clock.seconds is None else clock.share()
+            progress("exchanging", 0.4 + 0.4 * share)
+            return not clock.is_late()
+
+        whole = rounds == length
+        rng = np.random.default_rng([*seed, length] if whole else [*seed, length, rounds])
+        ended = _cycle(knit_state, best, rounds, HEAT * loss, rng, may_continue)
+        if ended is None:
             break
-        share, each = (done / sweeps, SWEEPS / sweeps) if seconds is None else ((at - begun) / seconds, 0.0)
-
-        def report(i: int, share: float = share, each: float = each) -> None:
-            progress("exchanging", 0.4 + 0.4 * (share + i * each))
-
-        ended = _cycle(knit_state, best, length, np.random.default_rng([*seed, length]), report)
         if knit_state.loss(ended) < loss:
             best, loss = ended, knit_state.loss(ended)
-        done, length, took = done + SWEEPS * length, LONGER * length, time.monotonic() - at
+        done += SWEEPS * rounds
+        clock.end_cycle(rounds)
+        if not whole:
+            break
+        length *= LONGER
     return best, done
 
 
 def _start(knit_state: KnitState, models: Sequence[Model], seed: Sequence[int], progress: Progress) -> tuple[Partition, float]:
     """The start that has the least loss after a short exchange."""
     best, loss = Partition(np.zeros(len(knit_state.table), dtype=np.int32), 1), np.inf
-    for i, start in enumerate(_starts(knit_state, models, seed[0])):
+    for i, start in enumerate(_starts(knit_state, models, seed)):
         progress("cutting", 0.4 - 0.2 * 0.7**i)
         found = [repair_partition(knit_state.table, start, models) if knit_state.unguarded else start]
         if knit_state.loss(found[0]) <= HOPELESS * loss:
@@ -231,32 +236,38 @@ def _start(knit_state: KnitState, models: Sequence[Model], seed: Sequence[int], 
     return best, loss
 
 
-def _starts(knit_state: KnitState, models: Sequence[Model], seed: int) -> Iterator[Partition]:
-    """Careful cuts with more and less slack, Mondrian's cuts, and for a few rows what planning methods make."""
+def _starts(knit_state: KnitState, models: Sequence[Model], seed: Sequence[int]) -> Iterator[Partition]:
+    """Careful cuts with more and less slack, Mondrian's cuts, peeling, and for a few rows what planning methods make."""
     whole = Partition(np.zeros(len(knit_state.table), dtype=np.int32), 1)
     small = len(knit_state.table) <= SMALL
     for slack in SLACKS if small else SLACKS[:1]:
         begun = cut(knit_state, whole, tighten_guard(knit_state.guard, slack)) if slack < 1 else whole
         yield cut(knit_state, begun, knit_state.guard)
-    if small:
-        yield Mondrian().run(knit_state.table, models, 0, ignore_progress).partition
+    yield Mondrian().run(knit_state.table, models, 0, ignore_progress).partition
+    if len(knit_state.guard.kind) > 0:
+        yield peel(knit_state, np.random.default_rng([*seed, 0]))
     mentioned = tuple(dict.fromkeys(name for model in models for name in parts(model.column)))[:2]
     if not mentioned or len(knit_state.table) > FEW:  # what plans by a value that no guarantee mentions would disclose it
         return
     for method in (Sabre(), Burel(), StackAndDeal(column=mentioned)):
         with suppress(BadInput, Unsatisfiable):  # it plans for other guarantees than these
             yield repair_partition(
-                knit_state.table, method.run(knit_state.table, models, seed, ignore_progress).partition, models
+                knit_state.table, method.run(knit_state.table, models, seed[0], ignore_progress).partition, models
             )
 
 
 def _cycle(
-    knit_state: KnitState, partition: Partition, length: int, rng: np.random.Generator, report: Callable[[int], None]
-) -> Partition:
-    """Rounds of pooling, cutting and exchanging that cool down."""
-    heat = HEAT * knit_state.loss(partition)
+    knit_state: KnitState,
+    partition: Partition,
+    length: int,
+    heat: float,
+    rng: np.random.Generator,
+    may_continue: Callable[[int], bool],
+) -> Partition | None:
+    """Rounds of pooling, cutting and exchanging that cool down; None where one of them may not continue."""
     for i in range(length):
-        report(i)
+        if not may_continue(i):
+            return None
         partition = recut(knit_state, partition, POOLED[i % len(POOLED)], rng)
         partition = exchange_rows(knit_state, partition, SWEEPS, heat * (1 - (i + 1) / length), rng)
     return partition

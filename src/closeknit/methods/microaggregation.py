@@ -39,7 +39,7 @@ from closeknit.core.combined_secrets import Secret
 from closeknit.core.embedding import leaf_points
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.geometry import points, scales
-from closeknit.core.method import Method, Progress
+from closeknit.core.method import Method, Progress, Vetoes
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.share_limits import Distance
@@ -50,6 +50,7 @@ from closeknit.plans.groups import adjust_k
 from closeknit.plans.metric_tree import distances_of, secrets_of
 from closeknit.search.refine import refine_partition
 from closeknit.search.repair import repair_partition
+from closeknit.search.vetoed_cuts import find_vetoed_cuts
 
 TOGETHER = 1 << 16  # rows that are scanned for each other
 TRIALS = 1 << 24  # exchanges tried on a table, and at least 32 a row
@@ -108,6 +109,10 @@ class Microaggregation(Method):
         partition = refine_partition(table, partition, models, scales(table)) if self.refine else partition
         runs = _runs(len(table), k)
         return Outcome(partition, notes=(f"rows were cut into {runs} runs along the Hilbert curve",) if runs > 1 else ())
+
+    def find_vetoes(self, table: Table, partition: Partition, models: Sequence[Model]) -> Vetoes | None:
+        """With `refine` no cut of a class is allowed; otherwise nothing is ensured."""
+        return find_vetoed_cuts(table, partition, models) if self.refine else None
 
     def _list_limits(self, table: Table, models: Sequence[Model]) -> list[tuple[Secret, Distance]]:
         """The limits that classes are made for: all on a distance, or those of the column that is named."""

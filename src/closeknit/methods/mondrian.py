@@ -31,11 +31,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from closeknit.core.geometry import scales
-from closeknit.core.method import Method, Progress
+from closeknit.core.method import Method, Progress, Vetoes
 from closeknit.core.model import Model
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.search.refine import Cuts, refine_partition, root_holds
+from closeknit.search.vetoed_cuts import find_vetoed_cuts
 
 
 @dataclass(frozen=True)
@@ -71,5 +72,12 @@ class Mondrian(Method):
         whole = Partition(np.zeros(len(table), dtype=np.int32), 1)
         if not root_holds(table, models):
             return Outcome(whole)
-        cuts = Cuts(self.split == "relaxed", self.cut == "best", self.dims == "try-all")
-        return Outcome(refine_partition(table, whole, models, scales(table), cuts, progress))
+        return Outcome(refine_partition(table, whole, models, scales(table), self._cuts, progress))
+
+    def find_vetoes(self, table: Table, partition: Partition, models: Sequence[Model]) -> Vetoes:
+        """No cut of a class that it offers is allowed."""
+        return find_vetoed_cuts(table, partition, models, self._cuts)
+
+    @property
+    def _cuts(self) -> Cuts:
+        return Cuts(self.split == "relaxed", self.cut == "best", self.dims == "try-all")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Histogram
 from closeknit.core.combined_secrets import Secret
 from closeknit.core.errors import BadInput
-from closeknit.core.method import Method, Progress
+from closeknit.core.method import Method, Progress, Vetoes
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.schema import Schema
@@ -26,6 +26,7 @@ from closeknit.plans.plan import Plan
 from closeknit.plans.ranks import Ranks
 from closeknit.search.candidate_search import Candidates
 from closeknit.search.polish import Polish
+from closeknit.search.vetoed_cuts import find_vetoed_cuts
 
 OTHERS = "mondrian"
 GAMMAS = ("1", "0.85", "0.7", "0.55", "0.4", "0.25")  # buckets for gamma * limit leave room for uneven sizes
@@ -123,6 +124,10 @@ class PlannedMethod(Method):
         plans = self.plans(table.count_values(column), model, max(least_rows(models), 1))
         codes = table.secret(column)[0]
         return Outcome(fill_plans(table, models, codes, plans, self.fill, self.polish, seed, progress, whole=self.slack))
+
+    def find_vetoes(self, table: Table, partition: Partition, models: Sequence[Model]) -> Vetoes:
+        """No cut of a class is allowed: what ends best has been cut as far as the guarantees allow."""
+        return find_vetoed_cuts(table, partition, models)
 
     @property
     def by_rank(self) -> bool:

@@ -46,7 +46,7 @@ from closeknit.core.classes import Classes, Histogram
 from closeknit.core.combined_secrets import CodedSecret, Secret, parts
 from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.geometry import scales
-from closeknit.core.method import Method, Progress
+from closeknit.core.method import Method, Progress, Vetoes
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.schema import Schema
@@ -63,6 +63,7 @@ from closeknit.plans.ranks import Ranks, deal_classes
 from closeknit.plans.stack import Stack, band_codes, build_stack, number_cells, stack_places
 from closeknit.search.candidate_search import Candidates
 from closeknit.search.polish import Polish
+from closeknit.search.vetoed_cuts import find_vetoed_cuts
 
 QUICK = 4  # sweeps of a dealing that is only compared with others
 BANDS = (32, 16, 8, 4, 2, 1)  # through which a freer halving sees each sensitive attribute
@@ -127,6 +128,10 @@ class StackAndDeal(Method):
             found["halving"] = halver.search(k, free)
         best = min(found, key=lambda name: _loss(table, found[name]))
         return Outcome(found[best], notes=(f"{best} lost least",) if len(found) > 1 else ())
+
+    def find_vetoes(self, table: Table, partition: Partition, models: Sequence[Model]) -> Vetoes:
+        """No cut of a class is allowed: what ends best has been cut as far as the guarantees allow."""
+        return find_vetoed_cuts(table, partition, models)
 
     @property
     def by_rank(self) -> bool:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from closeknit.core.certificate import Record, WorstClass
 from closeknit.core.classes import Histogram
 from closeknit.core.errors import BadInput
+from closeknit.core.exact import sum_products
 from closeknit.core.reading import Reading
 from closeknit.forms.release_reading import Published, reading_of
 from closeknit.metrics.privacy_levels import closeness
@@ -168,7 +169,7 @@ def _spread(levels: Reals, reading: Reading) -> Spread:
     lower, median, upper = (_replace_infinite(levels[order[place]]) for place in places)
     return Spread(
         worst=_replace_infinite(levels[worst]),
-        mean=_replace_infinite(float(levels @ sizes / sizes.sum())),
+        mean=_replace_infinite(sum_products(levels, sizes) / int(sizes.sum())),
         lower=lower,
         median=median,
         upper=upper,

@@ -267,8 +267,10 @@ def _axes(workload: Workload) -> dict[str, Axis]:
 def _answers(parts: Sequence[Group | PerturbedGroup], sizes: Reals, workload: Workload) -> Reals:
     """Multiply the matching rows of all groups; a group without a range matches in every row."""
     answers = np.zeros(len(workload))
-    for i in range(len(workload)):
-        ranges = workload.get_ranges(i)
+    names = [axis.name for axis in workload.quasi]
+    queried = zip(workload.columns.tolist(), workload.lo.tolist(), workload.hi.tolist(), strict=True)
+    for i, (columns, lo, hi) in enumerate(queried):
+        ranges = dict(zip([*(names[j] for j in columns), workload.secret.name], zip(lo, hi, strict=True), strict=True))
         found = [rows for part in parts if (rows := part.matching(ranges)) is not None]
         for more in found[1:]:
             narrow_counts(found[0], more, sizes)

@@ -23,18 +23,6 @@ QueryRanges = Mapping[str, tuple[float, float]]  # the range of each column, on 
 WIDE = 1 << 27  # bytes of the bits (or counts) of one column, beyond which its cells are examined one by one
 
 
-def shares(lo: Reals, hi: Reals, a: float, b: float) -> Reals:
-    """Return how much of each cell lies between a and b; a cell of no length is in or out, a missing one (NaN) is out.
-
-    >>> shares(np.array([0.0, 3.0, np.nan]), np.array([4.0, 3.0, np.nan]), 3, 9).tolist()
-    [0.25, 1.0, 0.0]
-    """
-    inside = np.minimum(hi, b) - np.maximum(lo, a)
-    width = hi - lo
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(width > 0, np.maximum(inside, 0.0) / width, (inside >= 0).astype(np.float64))
-
-
 def combinations(
     columns: Columns, names: Sequence[str], bucket_of: Int32, buckets: int
 ) -> tuple[NDArray[np.int64], Int32, Reals]:
@@ -136,7 +124,7 @@ class Group:
         coarse = [(cells, a, b) for cells, a, b in wanted if not cells.narrow(left, a, b)]
         weights = self.counts
         for cells, a, b in coarse:
-            weigh(left, weights, cells.codes, shares(cells.lo, cells.hi, a, b), self.scratch)
+            weigh(left, weights, cells.codes, cells.lo, cells.hi, a, b, self.scratch)
             weights = self.scratch
         return sums(left, weights, self.bucket_of, self.buckets)
 

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from closeknit.core.columns import Codes, Column
 from closeknit.core.exact import plain_number
@@ -139,22 +138,23 @@ class _View:
 
     def masses_by(self, class_of: NDArray[np.int32], classes: int, name: str) -> Reals:
         """Rows in each bin, by class."""
-        ones = np.ones(len(class_of))
-        counts = csr_array((ones, (class_of, self.codes[name])), shape=(classes, len(self.shares[name])))
-        masses: Reals = counts @ self.shares[name]
+        masses: Reals = _count_pairs(class_of, self.codes[name], (classes, len(self.shares[name]))) @ self.shares[name]
         return masses
 
     def joint(self, one: str, other: str) -> Reals:
         """Rows in each pair of bins, where both cells of a row belong together."""
-        shape = len(self.shares[one]), len(self.shares[other])
-        counts: Any
-        if shape[0] * shape[1] <= DENSE:
-            pairs = self.codes[one].astype(np.int64) * shape[1] + self.codes[other]
-            counts = np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
-        else:
-            counts = csr_array((np.ones(len(self.codes[one])), (self.codes[one], self.codes[other])), shape=shape)
+        counts = _count_pairs(self.codes[one], self.codes[other], (len(self.shares[one]), len(self.shares[other])))
         joint: Reals = self.shares[one].T @ (counts @ self.shares[other])
         return joint
+
+
+def _count_pairs(one: Codes, other: Codes, shape: tuple[int, int]) -> Any:
+    """Rows of each pair of codes, as a matrix; a large one is sparse."""
+    if shape[0] * shape[1] <= DENSE:
+        return np.bincount(one.astype(np.int64) * shape[1] + other, minlength=shape[0] * shape[1]).reshape(shape)
+    from scipy.sparse import csr_array
+
+    return csr_array((np.ones(len(one)), (one, other)), shape=shape)
 
 
 def usefulness(published: Published | Reading, original: Any, schema: Schema) -> Usefulness:

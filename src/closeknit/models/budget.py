@@ -22,12 +22,24 @@ from closeknit.models.k_anonymity import KAnonymity
 class BudgetModel(Model):
     """Base class: a subclass has `spend`, whole numbers that are 0 for an empty class, and a limit below 1."""
 
-    budget = True
-    needs = frozenset({"release", "sizes", "persons"})
     monotone = True
     bounds = "size"
-    forms = frozenset({"generalized", "perturbed"})
     column = None
+
+    @property
+    def budget(self) -> bool:
+        """It limits a sum."""
+        return True
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Sizes of all classes."""
+        return frozenset({"release", "sizes", "persons"})
+
+    @property
+    def forms(self) -> frozenset[str]:
+        """Forms with classes of quasi-identifiers."""
+        return frozenset({"generalized", "perturbed"})
 
     @property
     def stricter(self) -> Model:

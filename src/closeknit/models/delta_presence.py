@@ -12,9 +12,8 @@ parts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,24 +24,24 @@ from closeknit.core.covering import Covering
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number, at_most, fraction
-from closeknit.core.model import Model, Parameter, Verdict
+from closeknit.core.model import Parameter, Verdict
 from closeknit.core.params import number
 from closeknit.core.reading import Reading
 from closeknit.models.population import (
     UNKNOWN,
     WHY,
+    PopulationModel,
     check_people,
     count_all,
     count_people,
     cover_people,
     is_known,
     refuse_uncovered,
-    resolve_people,
 )
 
 
 @dataclass(frozen=True)
-class DeltaPresence(Model):
+class DeltaPresence(PopulationModel):
     """From every class, a person of the population is in the table with a probability from `lo` to `hi`.
 
     Args:
@@ -79,15 +78,6 @@ class DeltaPresence(Model):
         """The limits as a certificate writes them."""
         return f"from {self.lo} to {self.hi}"
 
-    @property
-    def published(self) -> Model:
-        """With the number of people instead of them."""
-        return replace(self, population=count_all(self.population))
-
-    def relative_to(self, base: Path) -> Model:
-        """With the path of the population in a folder."""
-        return replace(self, population=resolve_people(self.population, base))
-
     def describe(self, domain: Domain | None) -> str:
         """The guarantee in one line."""
         return f"delta-presence, {self.requested}, in a population of {count_all(self.population):,} people"
@@ -118,7 +108,7 @@ class DeltaPresence(Model):
         inside = count_people(reading, covering)
         refuse_uncovered(reading, inside)
         ratios = [Fraction(int(r), int(n)) for r, n in zip(reading.classes.persons, inside, strict=True)]
-        outside, absent = self._find_outside(reading.classes, inside).any(), self._shows_absence(covering)
+        outside, absent = not self.holds_among(reading.classes, inside).all(), self._shows_absence(covering)
         why = f"its classes reach from {float(min(ratios)):.4g} to {float(max(ratios)):.4g}; request wider limits"
         if absent:
             why = "some people fit no class, so they are known to be absent; request lo = 0"
@@ -128,14 +118,20 @@ class DeltaPresence(Model):
     def find_faults(self, reading: Reading) -> NDArray[np.bool_]:
         """Classes outside of the limits; all of them where someone is known to be absent."""
         covering = cover_people(reading, self.population)
-        faults = self._find_outside(reading.classes, count_people(reading, covering))
+        faults = ~self.holds_among(reading.classes, count_people(reading, covering))
         return np.ones_like(faults) if self._shows_absence(covering) else faults
 
-    def _find_outside(self, classes: Classes, inside: NDArray[np.int64]) -> NDArray[np.bool_]:
-        people = np.maximum(inside, 1)
-        high = at_most(classes.persons, people, fraction("hi", self.hi))
-        low = at_most(-classes.persons, people, -fraction("lo", self.lo))
-        return ~(high & low) | (inside < classes.persons)
+    def holds_among(self, classes: Classes, people: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the ratio of each class is within the limits, and its cells fit no fewer people than it has."""
+        some = np.maximum(people, 1)
+        high = at_most(classes.persons, some, fraction("hi", self.hi))
+        low = at_most(-classes.persons, some, -fraction("lo", self.lo))
+        return high & low & (people >= classes.persons)
+
+    def holds_together_among(self, classes: Classes, people: NDArray[np.int64], absent: bool) -> bool:
+        """Whether the ratios of all classes are within the limits, and with lo > 0 no one is known to be absent."""
+        known = absent and fraction("lo", self.lo) > 0
+        return not known and super().holds_together_among(classes, people, absent)
 
     def _shows_absence(self, covering: Covering) -> bool:
         """Whether some person fits no class, which lo > 0 does not allow."""

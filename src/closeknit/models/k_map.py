@@ -14,17 +14,15 @@ its Poisson variant asks for one row more than its error level needs. Merging ad
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from math import expm1
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc
 
 from closeknit.core.classes import Classes
 from closeknit.core.domain import Domain
@@ -37,13 +35,13 @@ from closeknit.models.k_anonymity import KAnonymity
 from closeknit.models.population import (
     UNKNOWN,
     WHY,
+    PopulationModel,
     check_people,
     count_all,
     count_people,
     cover_people,
     is_known,
     refuse_uncovered,
-    resolve_people,
 )
 
 KINDS = ("truncated", "poisson")
@@ -51,7 +49,7 @@ MOST = 100_000  # people
 
 
 @dataclass(frozen=True)
-class KMap(Model):
+class KMap(PopulationModel):
     """At least `k` people of the population fit the cells of every class.
 
     Args:
@@ -114,15 +112,6 @@ class KMap(Model):
         return None if self.population is None else KAnonymity(self.k)
 
     @property
-    def published(self) -> Model:
-        """With the number of people instead of them."""
-        return self if self.population is None else replace(self, population=count_all(self.population))
-
-    def relative_to(self, base: Path) -> Model:
-        """With the path of the population in a folder."""
-        return replace(self, population=resolve_people(self.population, base))
-
-    @property
     def least_size(self) -> int:
         """k': rows that make it unlikely that only k people fit; 0 where people are counted."""
         if self.fraction is None:
@@ -183,8 +172,11 @@ class KMap(Model):
         """Classes whose cells fit fewer than k people, or fewer than they have."""
         if self.fraction is not None:
             return super().find_faults(reading)
-        inside = count_people(reading, cover_people(reading, self.population))
-        return inside < np.maximum(reading.classes.persons, self.k)
+        return ~self.holds_among(reading.classes, count_people(reading, cover_people(reading, self.population)))
+
+    def holds_among(self, classes: Classes, people: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the cells of each class fit at least k people, and no fewer than the class has."""
+        return people >= np.maximum(classes.persons, self.k)
 
     def _reach(self, persons: int) -> int:
         if self.fraction is None:
@@ -206,6 +198,8 @@ def estimate_people(rows: int, pi: Fraction, alpha: Fraction, truncated: bool) -
     >>> [estimate_people(rows, Fraction(1, 10), Fraction(1, 20), True) for rows in range(5)]
     [0, 1, 2, 5, 12]
     """
+    from scipy.special import gammainc
+
     low, high = rows, MOST if rows else 0  # k' is at most k
     while low < high:  # floats find the place
         middle = (low + high + 1) // 2

@@ -7,21 +7,26 @@ that number instead of the people, so its guarantee cannot be checked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from os import PathLike, fspath, stat
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
 from closeknit.core.covering import Covering, raw_schema
 from closeknit.core.errors import BadInput
+from closeknit.core.model import Model
 from closeknit.core.params import whole
 from closeknit.core.reading import Reading
+from closeknit.core.schema import Schema
 from closeknit.io.files import read
+from closeknit.io.parquet import parquet_size
 
 WHY = "it counts people of a population that is not published"
 UNKNOWN = "the people of the population are not known, only their number"
@@ -45,6 +50,40 @@ class People:
 
     def __hash__(self) -> int:
         return id(self.columns)
+
+
+class PopulationModel(Model):
+    """Base class of guarantees with a field `population`; None where no people are counted."""
+
+    population: Any
+
+    def refuse(self, classes: Classes) -> None:
+        """A population that is smaller than the table."""
+        if self.population is not None and (people := count_all(self.population)) < (here := int(classes.persons.sum())):
+            what = f"the population does not cover the release: it has {people:,} people, and the table {here:,}"
+            raise BadInput(what, right="give everyone from whom the table is drawn")
+
+    @property
+    def published(self) -> Model:
+        """With the number of people instead of them."""
+        return self if self.population is None else self._with(count_all(self.population))
+
+    def relative_to(self, base: Path) -> Model:
+        """With the path of the population in a folder."""
+        return self if self.population is None else self._with(resolve_people(self.population, base))
+
+    def with_population(self, population: Any) -> Model:
+        """With the people of whom only the number is known; another number of people is refused."""
+        if self.population is None or is_known(self.population):
+            return self
+        given = check_people(population)
+        if (found := count_all(given)) != self.population:
+            what = f"the population has {found:,} people, and the guarantee '{self.describe(None)}' was judged with another one"
+            raise BadInput(what, right="give the list that the release was made with")
+        return self._with(given)
+
+    def _with(self, population: Any) -> Model:
+        return cast(Model, replace(cast(Any, self), population=population))
 
 
 def check_people(population: Any) -> str | int | People:
@@ -84,6 +123,8 @@ def count_all(population: Any) -> int:
     >>> count_all(45_222)
     45222
     """
+    if isinstance(population, str) and population.endswith(".parquet") and Path(population).is_file():
+        return parquet_size(population)[0]  # what the file states, without reading it
     return population if isinstance(population, int) else _read_people(population).rows
 
 
@@ -105,11 +146,37 @@ def cover_people(reading: Reading, population: Any) -> Covering:
     """
     if not is_known(population):
         raise BadInput(UNKNOWN, right="name the file of the population")
-    people, names = _read_people(population), list(reading.named_by)
+    raw = raw_schema(reading, reading.raw)
+    return Covering.of(reading.columns, list_people(population, raw, reading.named_by), raw, reading.named_by)
+
+
+def list_people(population: Any, schema: Schema, names: Sequence[str]) -> Columns:
+    """The people of a population that has these columns and lists no one twice.
+
+    Args:
+        population: as `check_people` returns it; the people must be known.
+        schema: of the raw table.
+        names: quasi-identifiers.
+    """
+    people = _read_people(population)
     for name in names:
         if name not in people:
             raise BadInput("the population has no such column", column=name, right="give it every quasi-identifier")
-    return Covering.of(reading.columns, people, raw_schema(reading, reading.raw), names)
+    refuse_repeated_people(people, schema, population if isinstance(population, str) else "the population")
+    return people
+
+
+def refuse_repeated_people(people: Columns, schema: Schema, file: object) -> None:
+    """Refuse a population that lists a person twice: who is listed twice would count as two people.
+
+    Args:
+        people: the population; persons are known where it has the person column or an identifier of the table.
+        schema: of the raw table.
+        file: the name of the population, for the message.
+    """
+    for name in (*schema.unique, *([schema.person] if schema.person else [])):
+        if name in people and (people[name].counts > 1).any():
+            raise BadInput("a person is listed twice", file=file, column=name, right="give one row for each person")
 
 
 def count_people(reading: Reading, covering: Covering) -> NDArray[np.int64]:

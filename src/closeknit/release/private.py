@@ -44,7 +44,8 @@ NO_ORIGINAL = (
 )
 NO_FRONTIER = "The loss of other settings was not computed: 'closeknit frontier' computes it."
 MORE_ATTACKS = (
-    "Attacks that run the method again (minimality), or need a list of the population or another release, take more time: "
+    "Attacks that know the method (minimality, refinement), or need a list of the population or another release, take more "
+    "time: "
     "'closeknit attack' runs them, and 'closeknit report --attacks' shows them here."
 )
 
@@ -90,7 +91,7 @@ def private_report(
         "queries": lambda: _query_errors(texts, origin),
         "usefulness": lambda: usefulness(texts, origin.columns, origin.schema),
         "learning": lambda: None if target is None else release_accuracy(texts, origin.columns, origin.schema, target),
-        "findings": lambda: given or tuple(with_original(texts, origin.columns, origin.schema)),
+        "findings": lambda: given or tuple(with_original(texts, origin.columns, origin.schema, class_of=partition)),
         "risk": lambda: _measure_change(released, origin),
     }
     for name, make in makers.items():

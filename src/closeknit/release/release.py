@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,7 @@ from closeknit.core.params import choice
 from closeknit.io.canonical import canonical_blocks
 from closeknit.io.database import Database
 from closeknit.io.folders import save_folders, write_inside
+from closeknit.io.object_folders import ObjectFolder, is_object_address
 from closeknit.io.source import Source
 from closeknit.io.sources import place_of, source_of
 from closeknit.release.origin import Origin
@@ -41,6 +44,8 @@ from closeknit.release.release_paths import (
 if TYPE_CHECKING:
     from closeknit.attacks.finding import Finding
     from closeknit.core.frontier import Frontier
+    from closeknit.core.loss import LossBound
+    from closeknit.release.public import TextRelease
     from closeknit.release.recoding import Recoding
     from closeknit.report.record import PrivateReport, PublicReport
 
@@ -131,6 +136,24 @@ class Release(Summarized, ABC):
             raise BadInput("this release has no recoding", right="only the process that computed the release of a table has it")
         return Recoding.of(self.columns, self.certificate, self._origin)
 
+    @cached_property
+    def bound(self) -> LossBound:
+        """A lower bound of the loss of every release of the same table under the same guarantees. It is private.
+
+        It is computed when you first ask for it, in a minute at most; `closeknit.bound_loss` takes other times.
+
+        >>> import closeknit as ck
+        >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
+        >>> 0 < release.bound.loss <= release.loss
+        True
+        """
+        if self._origin is None or self._origin.method is None or "generalized" not in self._stated.form:
+            raise BadInput("this release has no bound", right="only the process that computed ranges of a table has it")
+        from closeknit.metrics.loss_bound import bound_table
+
+        suppress = float((self._recipe or {}).get("suppress", 0)) > 0
+        return bound_table(self._origin.schema.encode(self._origin.columns), self._origin.models, suppress=suppress)
+
     @property
     def duplicates(self) -> int | None:
         """Input rows that repeat another one exactly; None where the table is not available. It is private."""
@@ -166,7 +189,11 @@ class Release(Summarized, ABC):
         return public_report(to_text_release(self))
 
     def private_record(
-        self, frontier: Frontier | None = None, attacks: Sequence[Finding] | None = None, target: str | None = None
+        self,
+        frontier: Frontier | None = None,
+        attacks: Sequence[Finding] | None = None,
+        target: str | None = None,
+        bound: LossBound | None = None,
     ) -> PrivateReport:
         """The content of the private page as data; without the original it lists what is left out.
 
@@ -174,14 +201,18 @@ class Release(Summarized, ABC):
             frontier: what other settings would cost.
             attacks: findings of `closeknit.attack`, which may use more than the original.
             target: a column that a classifier trained on the release shall guess; it needs closeknit[learn].
+            bound: what no release loses less than, such as `release.bound`.
         """
-        from closeknit.release.private import private_report
         from closeknit.release.public import public_report, to_text_release
 
         texts = to_text_release(self)
-        return private_report(
-            texts, public_report(texts), self._origin, self._partition, self._recipe, frontier, attacks, target
-        )
+        made = self._private_record(texts, public_report(texts), frontier, attacks, target)
+        return made.model_copy(update={"bound": bound})
+
+    def _private_record(self, texts: TextRelease, released: PublicReport, *rest: Any) -> PrivateReport:
+        from closeknit.release.private import private_report
+
+        return private_report(texts, released, self._origin, self._partition, self._recipe, *rest)
 
     def save(
         self,
@@ -192,6 +223,9 @@ class Release(Summarized, ABC):
         frontier: Frontier | None = None,
     ) -> None:
         """Save the public files in `folder/` and the private ones in `folder.private/`; each whole or not at all.
+
+        A folder in an object store (`s3://bucket/out`) gets the public files one after the other, its certificate last; the
+        private folder is then `out.private/` in the current folder.
 
         Args:
             folder: the public folder.
@@ -218,7 +252,10 @@ class Release(Summarized, ABC):
             with suppress(BadInput):  # not every form has labels that later rows can get
                 _write_files(place, {RECODING: self.recoding.to_json()} if self._stated.classes.count <= MOST_SAVED else {})
 
-        save_folders(public, private_folder(public), write_public, write_private, force, is_own_file)
+        if is_object_address(folder):
+            ObjectFolder(str(folder), CERTIFICATE).save(write_public, write_private, force, is_own_file)
+        else:
+            save_folders(public, private_folder(public), write_public, write_private, force, is_own_file)
 
     def write_to(self, target: Any, replace: bool = False) -> None:
         """Write release, certificate and private files to a registered source, such as a database; all or nothing.
@@ -259,10 +296,15 @@ class Release(Summarized, ABC):
 
     def _pages(self, frontier: Frontier | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """Files of the public and of the private report."""
+        from closeknit.release.public import public_report, to_text_release
         from closeknit.report.page import private_page, public_page
 
-        private = self.private_record(frontier)
-        return report_files(private.released, public_page(private.released)), report_files(private, private_page(private))
+        texts = to_text_release(self)
+        released = public_report(texts)
+        with ThreadPoolExecutor(1) as other:  # its charts are drawn in a second process, see `report.drawing`
+            page = other.submit(public_page, released)
+            private = self._private_record(texts, released, frontier)
+            return report_files(released, page.result()), report_files(private, private_page(private))
 
     def summary(self) -> Summary:
         """What its certificate shows; the rows themselves are in `frame`."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from closeknit.core.errors import BadInput
 from closeknit.report.dossier_record import BASES, Dossier
-from closeknit.report.page import number, short
+from closeknit.report.page import mark_code, number, short
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -22,10 +22,12 @@ def dossier_page(record: Dossier) -> str:
     Args:
         record: the dossier.
     """
-    used = {answer.basis for question in record.questions for answer in question.answers}
-    used |= {answer.basis for answer in record.utility}
+    shown = [answer for question in record.questions for answer in question.answers]
+    utility = [answer for answer in record.utility if answer not in shown]  # some frameworks ask for it themselves
+    used = {answer.basis for answer in (*shown, *utility)}
     legend = {WORDS[basis]: means for basis, means in BASES.items() if basis in used}
-    return _templates().get_template("dossier.html").render(dossier=record, words=WORDS, legend=legend, lines=LINES)
+    page = _templates().get_template("dossier.html")
+    return page.render(dossier=record, utility=utility, words=WORDS, legend=legend, lines=LINES)
 
 
 def dossier_pdf(page: str) -> bytes:
@@ -58,5 +60,5 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "short": short, "count": lambda value: f"{value:,}"}
+    environment.filters |= {"number": number, "short": short, "count": lambda value: f"{value:,}", "code": mark_code}
     return environment

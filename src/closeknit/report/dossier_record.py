@@ -12,7 +12,7 @@ from closeknit.core.certificate import Count, Document, Record
 
 Basis = Literal["recomputable", "attested", "private", "stated"]
 BASES: dict[str, str] = {
-    "recomputable": "anyone can recompute it from the public files",
+    "recomputable": "anyone can recompute it from the public files, with the reference population where one is stated",
     "attested": "stated by the data owner in the certificate; a recipient cannot recompute it",
     "private": "computed from the original table; do not share it",
     "stated": "stated by a person",
@@ -85,7 +85,7 @@ class Dossier(Document):
         framework: its name on the command line.
         title: its full name.
         sources: where it can be read.
-        edition: public (from the public files alone) or private (with the original).
+        edition: public (without the original) or private (with the original).
         rows: published rows.
         suppressed: suppressed rows.
         content_sha256: the content hash of the release.

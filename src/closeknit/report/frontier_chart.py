@@ -22,7 +22,8 @@ NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'  # a name only; no request is s
 
 
 def frontier_svg(points: Sequence[Mapping[str, Any]], *, level: str, higher_is_safer: bool, title: str) -> str:
-    """Draw the chart as SVG for a page: points have `method`, `level`, `loss`, `front` and, on a curve, `requested`.
+    """Draw the chart as SVG for a page: points have `method`, `level`, `loss`, `front` and, on a curve, `requested`;
+    `low` and `high` are the ends of an interval of the level, where there is one.
 
     >>> points = [{"method": "sabre", "level": 0.2, "loss": 0.4, "front": True, "requested": 0.2}]
     >>> frontier_svg(points, level="t", higher_is_safer=False, title="Privacy against loss").startswith("<svg")
@@ -53,6 +54,7 @@ def _clean_point(point: Mapping[str, Any]) -> dict[str, Any]:
         "loss": point["loss"],
         "front": bool(point["front"]),
         "requested": str(requested),
+        **{end: point[end] for end in ("low", "high") if end in point},
     }
 
 
@@ -75,7 +77,10 @@ def _chart(points: list[dict[str, Any]], level: str) -> Spec:
     step = {"type": "line", "interpolate": "step-after", "color": "#bbb", "strokeWidth": 5, "opacity": 0.6}
     filled = {"type": "point", "filled": True, "size": 85, "opacity": 1}
     hollow = {"type": "point", "fill": "white", "size": 55, "opacity": 1, "strokeWidth": 1.5}
+    ends = {**base, "y": {**quantity("low", level), **level_axis}, "y2": {"field": "high"}}
+    intervals = [{"mark": {"type": "rule", "opacity": 0.5}, "encoding": ends}] if "low" in points[0] else []
     layers = [
+        *intervals,
         {"data": {"values": edge}, "mark": step, "encoding": front},
         {"mark": {"type": "line", "strokeWidth": 1.5}, "encoding": lines},
         {"transform": [{"filter": "datum.front"}], "mark": filled, "encoding": marks},

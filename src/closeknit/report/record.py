@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from closeknit.attacks.finding import Finding
 from closeknit.core.certificate import ClassSizes, Count, Document, Guarantee, Joint, LossRecord, Record, ValueEstimates
 from closeknit.core.frontier import Frontier
+from closeknit.core.loss import LossBound
 from closeknit.metrics.learning import Retraining
 from closeknit.metrics.measures import Measures
 from closeknit.metrics.usefulness import Usefulness
@@ -147,6 +148,7 @@ class PrivateReport(Document):
     findings: tuple[Finding, ...] = ()
     risk: RiskChange | None = None
     frontier: Frontier | None = None
+    bound: LossBound | None = None  # of the loss of every release under the same guarantees
     command: str = ""  # repeats the release
     recipe: dict[str, Any]  # all but the schema, which may be long, and the output
     missing: tuple[str, ...] = ()  # what could not be shown, and why

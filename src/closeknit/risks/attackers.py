@@ -19,7 +19,7 @@ from math import fsum
 
 import numpy as np
 
-from closeknit.core.exact import Floats, Ints, Number, at_most
+from closeknit.core.exact import Floats, Ints, Number, at_most, sum_products
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.params import number
 from closeknit.risks.class_counts import ClassCounts
@@ -71,7 +71,7 @@ class AttackerRisk(Summarized):
     def by_estimate(cls, name: str, people: Ints, levels: Floats) -> AttackerRisk:
         """The risk of each class as it was estimated."""
         total = int(people.sum())
-        average = float(people @ levels) / total if total else 0.0
+        average = sum_products(levels, people) / total if total else 0.0
         return cls(name, ESTIMATE, float(levels.max(initial=0.0)), average, people, None, levels)
 
     def summary(self) -> Summary:

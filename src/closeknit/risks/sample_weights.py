@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from closeknit.core.columns import Column
 from closeknit.core.errors import BadInput
-from closeknit.core.exact import Floats, Ints
+from closeknit.core.exact import Floats, Ints, sum_products
 from closeknit.core.kinds import texts_of
 from closeknit.core.params import choice
 from closeknit.core.row_sorting import groups
@@ -138,7 +138,7 @@ def measure_records(
         p = f / _sum_weights(counts, weights)
     of_class = expect_reciprocal(f, p)
     of_row = of_class[counts.class_of] if len(f) else np.empty(0)
-    found = RecordRisk(of_class, of_row, float(counts.people @ of_class), int((p > 1).sum()))
+    found = RecordRisk(of_class, of_row, sum_products(of_class, counts.people), int((p > 1).sum()))
     return found if household is None else _with_households(found, counts, household)
 
 

@@ -23,6 +23,8 @@ PARTS, FEW = 8, 4096  # parts of the rows that are cut in threads, and rows that
 def cut(knit_state: KnitState, partition: Partition, guard: Guard, enough: int = 1) -> Partition:
     """The partition with every cut that pays and that the guard allows, of classes with more than `enough` rows.
 
+    Rows of class -1 are in no class.
+
     >>> import closeknit as ck
     >>> from closeknit.search.guards import guard_of
     >>> table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(60))
@@ -64,7 +66,7 @@ def _cut(knit_state: KnitState, guard: Guard, rows: Codes, starts: Ints, enough:
         places = starts[piece[0] : piece[1] + 1] - first
         return cut_classes(knit_state.costs, guard, knit_state.buckets, knit_state.table.quasi, rows[first:end], places, enough)
 
-    class_of, count = np.empty(len(rows), dtype=np.int32), 0
+    class_of, count = np.full(len(rows), -1, dtype=np.int32), 0
     for (a, b), (found, classes) in zip(pieces, in_threads(cut_part, pieces), strict=True):
         class_of[rows[starts[a] : starts[b]]] = found + count
         count += classes

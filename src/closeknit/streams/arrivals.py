@@ -31,6 +31,8 @@ from closeknit.core.geometry import flatten_trees
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import BadValue, Flat, Kind, Numeric, texts_of
 from closeknit.core.params import number
+from closeknit.core.points import Point
+from closeknit.core.rank_swap import refuse_swaps
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
 from closeknit.io.arrow import column_from_cell
@@ -82,6 +84,7 @@ class Coder:
 
     def __init__(self, schema: Schema, secret: bytes, folds: bool = False) -> None:
         refuse_shifts(schema, "in a stream")
+        refuse_swaps(schema, "in a stream")
         self.schema, self._key, self._folds = schema, secret[:64], folds
         self.domains = {name: _find_domain(name, kind) for name, kind in schema.quasi.items()}
         numbers = {name: kind for name, kind in schema.quasi.items() if isinstance(kind, Numeric) and not kind.bins}
@@ -91,7 +94,9 @@ class Coder:
         self.axes = _axes(schema, self.domains, self._bounds)
         self._known: dict[tuple[str, type, Any], tuple[Any, Any, bool, bool]] = {}
         self._used, self._shown = schema.used, schema.published
-        trees = {name: domain for name, domain in self.domains.items() if domain and schema.quasi[name].name == "tree"}
+        trees = {
+            name: domain for name, domain in self.domains.items() if domain and schema.quasi[name].name in ("tree", "point")
+        }
         self._leaves = {name: {text: i for i, text in enumerate(domain.texts)} for name, domain in trees.items()}
 
     def encode(self, columns: Columns, first: int) -> Arrivals:
@@ -207,7 +212,9 @@ class Coder:
             if self._is_coded(name):
                 positions[~bad] = self._codings[name].code(positions[~bad])
         elif name in self._leaves:
-            positions = np.array([self._leaves[name].get(text, -1) for text in texts_of(values[there])], dtype=np.float64)
+            raw = values[there]
+            cells = kind.read_cells(raw) if isinstance(kind, Point) else texts_of(raw)
+            positions = np.array([self._leaves[name].get(cell or "", -1) for cell in cells], dtype=np.float64)
             bad = positions < 0
         else:
             _, leaves, bad = _bind_values(kind, values[there], self.domains[name])
@@ -314,9 +321,11 @@ def _find_domain(name: str, kind: Kind) -> Domain | None:
         return kind.bind(np.array([], dtype=np.float64))[0] if kind.bins else None
     if isinstance(kind, Date) and kind.lo is not None:
         return kind.bind(kind.between_bounds())[0]
+    if isinstance(kind, Point) and kind.within is not None:
+        return kind.bind(kind.list_cells())[0]
     if isinstance(kind, Hierarchy) and not kind.from_data:
         return kind.bind(np.array([], dtype=object))[0]
-    right = "declare it in advance: date(lo=, hi=), or a Hierarchy (Hierarchy.prefix(values) for codes)"
+    right = "declare it in advance: date(lo=, hi=), point(within=), or a Hierarchy (Hierarchy.prefix(values) for codes)"
     raise BadInput(f"is {kind.name}, and its domain would be read from the rows", column=name, right=right)
 
 

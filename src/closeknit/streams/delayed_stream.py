@@ -37,7 +37,7 @@ MOST_SHOWN = 10_000  # values of an attribute that are kept before unused ones a
 
 
 class DelayedStream(Stream):
-    """What `Castle` and `KnnStream` share: the delay, the clock, and which rows may form a class.
+    """What streams with a bounded delay share: the delay, the clock, and which rows may form a class.
 
     Look-alike sensitive values count as one: a class that is diverse then is diverse as written, too. If a guarantee reads
     the values themselves, both are judged.
@@ -113,21 +113,40 @@ class DelayedStream(Stream):
             self._take(rows, first, (i, stop))
             i, self.handled = stop, first + stop - 1
             if times is None:
+                yield from self._work()
                 while (y := self._oldest()) is not None and y + self.delta <= self.handled:
                     yield from self._expire(y)
 
     def _until_next(self, i: int, first: int, times: list[float] | None, rows: int) -> int:
-        """How many rows of a block can be added before a row must be published."""
+        """How many rows of a block can be added before there is something to do."""
         y = self._oldest()
         if times is None:
-            return min(rows, (first + i if y is None else y) + int(self.delta) - first + 1)
-        late = (times[i] if y is None else self._time_of(y)) + self.delta
-        return max(i + 1, int(np.searchsorted(times, late)))
+            alarm = self._alarm(first + i if y is None else y)
+            return min(rows, max(i, int(max(alarm, 0)) - first) + 1)
+        alarm = self._alarm(times[i] if y is None else self._time_of(y))
+        return max(i + 1, int(np.searchsorted(times, alarm)))
+
+    def _alarm(self, arrived: float) -> float:
+        """The position or the time of the next thing to do; `arrived` is that of the oldest row."""
+        return arrived + self.delta
+
+    def _work(self) -> Iterator[Emissions]:
+        """Rows arrived, or time passed; publish what need not wait until it is due. By default nothing."""
+        yield from ()
+
+    def _arrival_of(self, y: int) -> float:
+        """The position of the oldest row, or its time if the delay is in seconds."""
+        return self._time_of(y) if self.timed else y
+
+    @property
+    def _time(self) -> float:
+        return self.now if self.timed else self.handled
 
     def _due(self, now: float) -> Iterator[Emissions]:
         if not self.timed:
             return
         self.now = max(self.now, now)
+        yield from self._work()
         while (y := self._oldest()) is not None and (arrived := self._time_of(y)) + self.delta <= self.now:
             self.counters.wait_most = max(self.counters.wait_most, self.now - arrived)
             yield from self._expire(y)
@@ -241,7 +260,7 @@ def _list_models(schema: Schema, k: int | None, l: int | None, models: Sequence[
         requested.append(LDiversity(next(iter(schema.sensitive)), l))
     for model in list_models(models or ()):
         if model.compares:
-            right = "SabreWindow and BurelWindow have the windows as one"
+            right = "SabreWindow, BurelWindow and Windowed compare with their window"
             raise BadInput(f"{model.name} compares with a reference, and a stream without windows has none", right=right)
         refuse_whole([model], "a stream publishes class by class")
         if "generalized" not in model.forms:

@@ -23,7 +23,7 @@ from closeknit.core.schema import Schema
 from closeknit.kernels.streaming.castle import distances
 from closeknit.streams.arrivals import Arrivals, Ints
 from closeknit.streams.delayed_stream import Clock, DelayedStream
-from closeknit.streams.stream import Emission
+from closeknit.streams.stream import Emission, Emissions
 
 
 class KnnStream(DelayedStream):
@@ -68,7 +68,7 @@ class KnnStream(DelayedStream):
     def _take(self, rows: Arrivals, first: int, span: tuple[int, int]) -> None:
         """Nothing to do: the rows are pending already."""
 
-    def _expire(self, y: int) -> Iterator[Emission]:
+    def _expire(self, y: int) -> Iterator[Emissions]:
         waiting = self._waiting()
         rows = self._gather_rows(waiting, 0)
         if rows is None:
@@ -76,7 +76,7 @@ class KnnStream(DelayedStream):
         else:
             yield Emission(waiting[rows], at=self.handled)
 
-    def _end(self) -> Iterator[Emission]:
+    def _end(self) -> Iterator[Emissions]:
         while len(waiting := self._waiting()) and self._holds(waiting):
             rows = self._gather_rows(waiting, 0)
             if rows is not None and len(remaining := np.delete(waiting, rows)) and not self._holds(remaining):

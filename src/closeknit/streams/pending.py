@@ -50,6 +50,10 @@ class Pending:
         """Only their quasi-identifiers."""
         return self._ring.quasi[positions & (len(self._here) - 1)]
 
+    def quasi_column(self, positions: NDArray[np.integer], j: int) -> Reals:
+        """Only one of their quasi-identifiers."""
+        return self._ring.quasi[positions & (len(self._here) - 1), j]
+
     def persons(self, positions: NDArray[np.integer]) -> Ints:
         """Only their persons."""
         return self._ring.persons[positions & (len(self._here) - 1)]

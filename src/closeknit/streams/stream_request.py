@@ -1,4 +1,7 @@
-"""A stream as a recipe requests it: `stream: {castle: {k: 100, delta: 10000}, position: number, time: seen}`."""
+"""A stream as a recipe requests it: `stream: {castle: {k: 100, delta: 10000}, position: number, time: seen}`.
+
+Without the name of an algorithm, `stream: {k: 100, delta: 10000}`, it is `knit_stream`.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from closeknit.streams import REGISTRY
 from closeknit.streams.stream import Stream
 
 COLUMN_KEYS = ("position", "time")
+DEFAULT = "knit_stream"
 OTHER_PARAMS = ("self", "schema", "models", "seed", "clock")  # parameters that a recipe has elsewhere, or not at all
 
 
@@ -29,6 +33,8 @@ class StreamRequest:
 
     >>> StreamRequest.of({"castle": {"k": 100, "delta": 10000}, "position": "number"})
     StreamRequest(name='castle', params={'k': 100, 'delta': 10000}, position='number', time=None)
+    >>> StreamRequest.of({"k": 100, "delta": 10000})
+    StreamRequest(name='knit_stream', params={'k': 100, 'delta': 10000}, position=None, time=None)
     >>> StreamRequest.of({"castle": {"kay": 100}})
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: stream 'castle' has no parameter 'kay'; choose one of: k, delta, ...
@@ -44,10 +50,10 @@ class StreamRequest:
         """From the value of the key `stream`.
 
         Args:
-            form: the name of an algorithm, or a mapping with its parameters.
+            form: the name of an algorithm, a mapping with its parameters, or the parameters of the default alone.
         """
         right = f"write {{castle: {{k: 100, delta: 10000}}}}; known are: {', '.join(sorted(REGISTRY))}"
-        form = {form: {}} if isinstance(form, str) else form
+        form = _name_default({form: {}} if isinstance(form, str) else form)
         if not isinstance(form, Mapping) or len(names := [key for key in form if key not in COLUMN_KEYS]) != 1:
             raise BadInput(f"stream {form!r} cannot be read", right=right)
         (name,) = names
@@ -90,14 +96,33 @@ class StreamRequest:
         return stream
 
     def _check_names(self) -> None:
-        takes = inspect.signature(REGISTRY[self.name].__init__).parameters
-        own = [name for name in takes if name not in OTHER_PARAMS]
+        takes, own = inspect.signature(REGISTRY[self.name].__init__).parameters, list_params(self.name)
         for name in self.params:
             if name not in own:
                 raise BadInput(f"stream '{self.name}' has no parameter '{name}'", right=suggest_name(name, own))
         for name in own:
             if name not in self.params and _is_required(takes, name):
                 raise BadInput(f"stream '{self.name}' needs the parameter '{name}'")
+
+
+def list_params(name: str) -> list[str]:
+    """The parameters of an algorithm that a recipe may give.
+
+    Args:
+        name: the algorithm.
+
+    >>> list_params("knn_stream")
+    ['k', 'delta', 'l']
+    """
+    return [param for param in inspect.signature(REGISTRY[name].__init__).parameters if param not in OTHER_PARAMS]
+
+
+def _name_default(form: Any) -> Any:
+    """Put parameters that have no algorithm under the name of the default."""
+    if not isinstance(form, Mapping) or not any(key in list_params(DEFAULT) for key in form):
+        return form
+    columns = {key: form[key] for key in form if key in COLUMN_KEYS}
+    return {DEFAULT: {key: form[key] for key in form if key not in COLUMN_KEYS}, **columns}
 
 
 def _is_required(takes: Mapping[str, inspect.Parameter], name: str) -> bool:

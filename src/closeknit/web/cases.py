@@ -71,6 +71,12 @@ class Case:
         return self.folder / "draft.yaml"
 
     @property
+    def people(self) -> Path | None:
+        """The population as it was uploaded last; None if there is none."""
+        found = sorted(self.folder.glob("people-*.parquet"), key=lambda place: int(place.stem.partition("-")[2]))
+        return found[-1].resolve() if found else None
+
+    @property
     def out(self) -> Path:
         """The public files; the folder appears only when they are complete."""
         return self.folder / "out"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -97,6 +97,7 @@ class CompareRequest(StrictRequest):
     """The methods to compare; default: all that can meet the guarantees of the recipe."""
 
     methods: list[str] | None = Field(None, min_length=1, max_length=40)
+    against: Literal["known-algorithm"] | None = None
 
 
 class AttackRequest(StrictRequest):

@@ -94,7 +94,7 @@ def _answer(question: Asked, evidence: Evidence, stated: Statements) -> Question
         found = list(NUMBERS[name](evidence))
         answers += found
         if not found and name in NEEDS:
-            missing.append(": ".join(NEEDS[name]))
+            missing.append("{} ({})".format(*NEEDS[name]))
     boxes = tuple(stated.fill(key, label) for key, label in question.boxes)
     return Question(section=question.section, text=question.text, answers=tuple(answers), boxes=boxes, missing=tuple(missing))
 

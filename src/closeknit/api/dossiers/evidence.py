@@ -26,6 +26,7 @@ from closeknit.report.record import PrivateReport, PublicReport
 from closeknit.risks.record import RiskRecord
 
 NO_ORIGINAL = "the risk before, the original's utility and attacks that need the original: give the private recipe"
+MINIMALITY = "minimality runs the method again, which may take long: request it with --runs"
 NO_POPULATION = "population uniques, and a journalist's risk below the upper bound: give a population or a sampling fraction"
 
 
@@ -59,6 +60,7 @@ class Evidence:
         private: the private report, in a private edition.
         recipe: the private recipe, in a private edition.
         population: what the journalist's numbers refer to, in words.
+        listed: whether that is a list of people, which a recipient does not have.
         missing: what could not be computed, and why.
     """
 
@@ -74,6 +76,7 @@ class Evidence:
     private: PrivateReport | None
     recipe: Recipe | None
     population: str | None
+    listed: bool
     missing: tuple[str, ...]
 
 
@@ -100,10 +103,11 @@ def gather_evidence(
         raise BadInput("there is no such folder", file=place, right="name the public folder of a release")
     if place.is_dir() and not (place / CERTIFICATE).exists():
         raise BadInput(f"there is no {CERTIFICATE} in this folder", file=place, right="name the public folder of a release")
-    found = audit(place, key=key)
+    listed = population if isinstance(population, str | PathLike) else None
     release = load_release(place, recipe)
     requested = None if recipe is None else Recipe.read(recipe)
-    listed = population if isinstance(population, str | PathLike) else None
+    counts = any("population" in params for one in release.certificate.guarantees for params in one.model.values())
+    found = audit(place, key=key, population=listed if counts else None)
     attacks = _attack(place, requested, listed, runs)
     known = {"population": population, "sampling_fraction": sampling_fraction}
     schema = Schema.from_forms(release.certificate.columns)
@@ -121,6 +125,7 @@ def gather_evidence(
         private=None if requested is None else release.private_record(attacks=attacks.findings),
         recipe=requested,
         population=_describe_population(population, sampling_fraction),
+        listed=population is not None and not isinstance(population, int | float),
         missing=tuple(_list_missing(release, requested, population, sampling_fraction)) + why,
     )
 
@@ -129,7 +134,9 @@ def _attack(place: Path, requested: Recipe | None, population: Any, runs: int | 
     """The attacks; without `runs` the method is not run again, which may take long."""
     if requested is None or runs is not None:
         return attack(place, recipe=requested, population=population, runs=runs)
-    return attack(place, original=requested.source, schema=requested.schema, population=population, csv=requested.csv)
+    found = attack(place, original=requested.source, schema=requested.schema, population=population, csv=requested.csv)
+    untried = [MINIMALITY if reason.startswith("minimality needs") else reason for reason in found.untried]
+    return found.model_copy(update={"untried": tuple(untried)})
 
 
 def _risk_before(requested: Recipe, known: Mapping[str, Any]) -> RiskRecord:
@@ -147,8 +154,6 @@ def _special_uniques(place: Path) -> tuple[SpecialUniques | None, tuple[str, ...
 
 
 def _describe_population(population: Any, sampling_fraction: Number | None) -> str | None:
-    if isinstance(population, str | PathLike):
-        return f"the people of {Path(population).name}"
     if population is not None:
         return f"{population:,} people" if isinstance(population, int | float) else "a list of people"
     return None if sampling_fraction is None else f"the table is a share of {sampling_fraction} of the population"

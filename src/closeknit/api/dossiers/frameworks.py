@@ -66,7 +66,7 @@ WP216 = Framework(
         Asked(
             "Linkability",
             "Can records of one person be linked, here or with another data set?",
-            ("journalist", "marketer", "population_linkage", "intersection"),
+            ("population", "journalist", "marketer", "population_linkage", "intersection"),
         ),
         Asked(
             "Inference",
@@ -103,7 +103,7 @@ ICO = Framework(
         Asked(
             "Motivated intruder",
             "What can be tried by a person without prior knowledge, with public sources?",
-            ("population_linkage", "journalist", "attacks"),
+            ("population", "population_linkage", "journalist", "attacks"),
             (("intruder_test", "Was it tried for real: by whom, with which sources, and with which result?"),),
         ),
         Asked(
@@ -133,7 +133,7 @@ EMA = Framework(
         Asked(
             "Identifiers",
             "Which direct and quasi-identifiers are there, and which technique is applied to each?",
-            ("roles",),
+            ("removed", "roles"),
             (("quasi_choice", "Why these quasi-identifiers, and no others?"),),
         ),
         Asked(
@@ -145,7 +145,7 @@ EMA = Framework(
         Asked(
             "Threshold",
             "Which risk threshold applies, what was the risk before, and what is the residual risk?",
-            ("threshold", "prosecutor", "before", "journalist", "attempt"),
+            ("threshold", "before", "prosecutor", "journalist", "attempt"),
             (ATTEMPT,),
         ),
         Asked(
@@ -180,7 +180,7 @@ HIPAA = Framework(
         Asked(
             "(b)(1)(i) Risk",
             "Is the risk very small that an anticipated recipient identifies a person, alone or with other information?",
-            ("prosecutor", "journalist", "marketer", "population_uniqueness", "attempt"),
+            ("prosecutor", "population", "journalist", "marketer", "population_uniqueness", "attempt"),
             (
                 ("recipient", "The anticipated recipient, and other information reasonably available to them"),
                 ATTEMPT,

@@ -16,7 +16,9 @@ from closeknit.report.dossier_record import Answer, Basis
 from closeknit.risks.record import MEANINGS, AttackerRecord, RiskRecord
 
 Number = Callable[[Evidence], Iterator[Answer]]
-PRIVATE_ATTACKS = frozenset({"candidate_rows", "singling_out", "minimality", "matching_buckets", "membership"})
+PRIVATE_ATTACKS = frozenset(
+    ["candidate_rows", "singling_out", "downcoding", "minimality", "exchange", "refinement", "matching_buckets", "membership"]
+)
 
 
 def _percent(part: float) -> str:
@@ -83,7 +85,8 @@ def attacker(name: str) -> Number:
     """
 
     def list_risk(evidence: Evidence) -> Iterator[Answer]:
-        yield from _attacker(evidence.risk.attacker(name), _risk_basis(evidence.risk))
+        by_list = evidence.listed and name != "prosecutor"  # who has no list cannot recompute it
+        yield from _attacker(evidence.risk.attacker(name), "attested" if by_list else _risk_basis(evidence.risk))
 
     return list_risk
 
@@ -96,7 +99,8 @@ def _attacker(one: AttackerRecord, basis: Basis, when: str = "") -> Iterator[Ans
     yield Answer(label=f"{name}: average risk", value=f"{one.average:.4g}", basis=basis, detail=detail)
     if one.shares:
         shares = "; ".join(f"{_percent(share)} above {t}" for t, share in one.shares.items())
-        yield Answer(label=f"{name}: share of people", value=shares, basis=basis, detail="above a threshold, strictly")
+        detail = "share of the people whose risk is greater than the threshold"
+        yield Answer(label=f"{name}: people above a threshold", value=shares, basis=basis, detail=detail)
 
 
 def list_before(evidence: Evidence) -> Iterator[Answer]:
@@ -122,8 +126,9 @@ def list_suda(evidence: Evidence) -> Iterator[Answer]:
 def list_distinguishing(evidence: Evidence) -> Iterator[Answer]:
     """Written values of each quasi-identifier that one row has."""
     for name, single in evidence.single.items():
-        value = f"{single:,} written values occur in one row"
-        yield Answer(label=f"Column {name} alone", value=value, basis="recomputable", detail=evidence.kinds.get(name, ""))
+        value = f"written values that only one row has: {single:,}"
+        detail = f"declared as {evidence.kinds.get(name, '')}"
+        yield Answer(label=f"Column {name} alone", value=value, basis="recomputable", detail=detail)
 
 
 def finding(name: str) -> Number:
@@ -156,22 +161,35 @@ def count_attacks(evidence: Evidence) -> Iterator[Answer]:
     yield Answer(label="Attacks not tried", value=str(len(found.untried)), basis="recomputable", detail="with reasons below")
 
 
-def list_roles(evidence: Evidence) -> Iterator[Answer]:
-    """Direct and quasi-identifiers, and what was done with each."""
+def list_removed(evidence: Evidence) -> Iterator[Answer]:
+    """Columns that are not published."""
     if evidence.recipe is not None:
         schema = evidence.recipe.schema
         removed = [*schema.identifier, *([schema.person] if schema.person else []), *schema.drop]
         value = ", ".join(removed) or "none"
         yield Answer(label="Direct identifiers and other removed columns", value=value, basis="private", detail="not published")
+
+
+def list_roles(evidence: Evidence) -> Iterator[Answer]:
+    """Published columns, and what was done with each."""
     loss, covered = evidence.certificate.loss.columns, _find_covered(evidence)
     for column in evidence.report.columns:
         if "quasi" in column.role:
-            value = f"{next(iter(evidence.certificate.form))}, as {evidence.kinds.get(column.name, '')}"
-            lost = f"loss {loss[column.name][0]:.3f} (0: unchanged, 1: nothing left)" if column.name in loss else ""
-            yield Answer(label=f"Quasi-identifier {column.name}", value=value, basis="recomputable", detail=lost)
+            lost = loss[column.name][0] if column.name in loss else None
+            kind = f"declared as {evidence.kinds.get(column.name, '')}"
+            detail = kind if lost is None else f"loss {lost:.3f} (0: unchanged, 1: nothing left); {kind}"
+            value = _name_technique(next(iter(evidence.certificate.form)), lost)
+            yield Answer(label=f"Quasi-identifier {column.name}", value=value, basis="recomputable", detail=detail)
         else:
             kept = "published as it is, " + ("protected by a guarantee" if column.name in covered else "unprotected")
             yield Answer(label=f"{column.role.capitalize()} column {column.name}", value=kept, basis="recomputable")
+
+
+def _name_technique(form: str, lost: float | None) -> str:
+    """What was done with a quasi-identifier, by the form of the release and the loss of the column."""
+    if form != "generalized" or lost is None:
+        return form
+    return "published as it is" if lost == 0 else "suppressed: every cell is *" if lost == 1 else "generalized"
 
 
 def list_threshold(evidence: Evidence) -> Iterator[Answer]:
@@ -190,16 +208,28 @@ def list_population(evidence: Evidence) -> Iterator[Answer]:
     yield Answer(label="Reference population", value=value, basis="stated" if evidence.population else "recomputable")
 
 
+ESTIMATOR_NAMES = {"zayatz": "Zayatz", "pitman": "Pitman", "snb": "slide negative binomial"}
+
+
 def list_population_uniques(evidence: Evidence) -> Iterator[Answer]:
     """Expected population uniques, by every estimator."""
     found = evidence.risk.population_uniques
     if found is None:
         return
+    if not evidence.risk.uniques:
+        detail = "no row of the release is unique, so no estimator expects any"
+        yield Answer(label="Expected population uniques", value="0 people", basis="recomputable", detail=detail)
+        return
     for name, expected in found.expected.items():
         value = f"{expected:,.1f} people ({_percent(expected / found.population)})" if expected is not None else "no fit"
         chosen = "chosen by the decision rule; " if name == found.rule else ""
         detail = chosen + found.reasons.get(name, found.spread if name == found.rule else "")
-        yield Answer(label=f"Expected population uniques, {name}", value=value, basis="recomputable", detail=detail)
+        yield Answer(
+            label=f"Expected population uniques, {ESTIMATOR_NAMES.get(name, name)}",
+            value=value,
+            basis="recomputable",
+            detail=detail,
+        )
 
 
 def list_loss(evidence: Evidence) -> Iterator[Answer]:
@@ -231,6 +261,7 @@ def list_identity(evidence: Evidence) -> Iterator[Answer]:
 ORIGINAL, PEOPLE = "needs the private recipe", "needs a population or a sampling fraction"
 NEEDS: dict[str, tuple[str, str]] = {  # what a number is, and what it needs where it yields nothing
     "before": ("the risk before", ORIGINAL),
+    "removed": ("the removed columns", ORIGINAL),
     "candidate_rows": ("candidate rows", ORIGINAL),
     "queries": ("the error of COUNT queries", ORIGINAL),
     "population_linkage": ("population linkage", "needs a population"),
@@ -256,6 +287,7 @@ NUMBERS: dict[str, Number] = {
     "skewness": finding("skewness"),
     "joint_secrets": finding("joint_secrets"),
     "attacks": count_attacks,
+    "removed": list_removed,
     "roles": list_roles,
     "threshold": list_threshold,
     "population": list_population,

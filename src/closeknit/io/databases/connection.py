@@ -112,12 +112,22 @@ class Connection(ABC):
         if table is not None and not self.find(table):
             raise BadInput(f"there is no table '{table}'", file=place, right=suggest_name(table, self.list_tables()))
         inner = (query or "").strip().removesuffix(";")
+        if table is None:
+            self.check_query(inner)
         rows = f"(\n{inner}\n) closeknit_query" if table is None else self.render(table)
         found = self.describe(rows)
         check_names(list(found), place)
         wanted = choose_columns(list(found), columns, place)
         chosen = ", ".join(found[name] for name in wanted)
         return code_batches(self.batches(f"SELECT {chosen} FROM {rows}"), wanted, place, most)
+
+    def check_query(self, query: str) -> None:
+        """Refuse a query that is more than a subquery can be, where the read-only transaction does not.
+
+        Args:
+            query: the query of the user.
+        """
+        return
 
     def declare(self, columns: Columns) -> str:
         """The columns of a new table in SQL; a type is used only if its cells come back as they are.

@@ -65,6 +65,15 @@ class Mariadb(Connection):
             cursor.execute(f"SELECT * FROM {rows} WHERE 1 = 0")
             return {column[0]: self.quote(column[0]) for column in cursor.description or ()}
 
+    def check_query(self, query: str) -> None:
+        """Refuse a query that ends the parentheses around it, as `SELECT 1) x INTO OUTFILE ...` does.
+
+        The server parses it alone: a whole statement has no parenthesis too many, and in parentheses only a `SELECT` is one.
+        """
+        self.fetch("SET @closeknit_query = %s", query)
+        self.fetch("PREPARE closeknit_query FROM @closeknit_query")
+        self.fetch("DEALLOCATE PREPARE closeknit_query")
+
     def batches(self, select: str) -> Batches:
         with closing(self.connection.cursor(SSCursor)) as cursor:
             cursor.execute(select)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 from adbc_driver_postgresql import StatementOptions, dbapi
@@ -56,7 +57,12 @@ class Postgresql(Transactional):
 
     def batches(self, select: str) -> Batches:
         self.cursor.execute(select)
-        yield from self.cursor.fetch_record_batch()
+        reader = self.cursor.fetch_record_batch()
+        with ThreadPoolExecutor(1) as pool:  # the next batch arrives while this one is coded
+            coming = pool.submit(next, reader, None)
+            while (batch := coming.result()) is not None:
+                coming = pool.submit(next, reader, None)
+                yield batch
 
     def find(self, table: TableName) -> bool:
         return self.fetch("SELECT to_regclass($1) IS NOT NULL", self.render(table))[0][0]

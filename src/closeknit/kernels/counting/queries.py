@@ -56,11 +56,25 @@ def _place(bit: np.uint64) -> int:
 
 
 @kernel
-def weigh(left: Words, weights: Reals, codes: Int32, table: Reals, weighed: Reals) -> None:
-    """Multiply the weight of each selected cell by `table[code]`; a cell without weight is deselected.
+def share_of(lo: float, hi: float, a: float, b: float) -> float:
+    """Return how much of a cell lies between a and b; a cell of no length is in or out, a missing one (NaN) is out.
+
+    >>> share_of(0.0, 4.0, 3.0, 9.0), share_of(3.0, 3.0, 3.0, 9.0), share_of(np.nan, np.nan, 3.0, 9.0)
+    (0.25, 1.0, 0.0)
+    """
+    inside, width = min(hi, b) - max(lo, a), hi - lo
+    if width > 0.0:
+        return max(inside, 0.0) / width
+    return 1.0 if width == 0.0 and inside >= 0.0 else 0.0
+
+
+@kernel
+def weigh(left: Words, weights: Reals, codes: Int32, lo: Reals, hi: Reals, a: float, b: float, weighed: Reals) -> None:
+    """Multiply the weight of each selected cell by its share between a and b; a cell without weight is deselected.
 
     >>> left, weighed = every(3), np.empty(3)
-    >>> weigh(left, np.ones(3), np.array([0, 1, 1], np.int32), np.array([0.0, 0.5]), weighed)
+    >>> cells = np.array([0, 1, 1], np.int32), np.array([0.0, 4.0]), np.array([2.0, 6.0])
+    >>> weigh(left, np.ones(3), *cells, 5.0, 9.0, weighed)
     >>> left.tolist(), weighed[1:].tolist()
     ([6], [0.5, 0.5])
     """
@@ -70,7 +84,7 @@ def weigh(left: Words, weights: Reals, codes: Int32, table: Reals, weighed: Real
             rest = word & (word - np.uint64(1))
             bit = word ^ rest
             t = (w << 6) + _place(bit)
-            share = table[codes[t]]
+            share = share_of(lo[codes[t]], hi[codes[t]], a, b)
             weighed[t] = weights[t] * share
             if share == 0.0:
                 left[w] ^= bit

@@ -110,7 +110,9 @@ def _widest_first(scales: Scales, lo: Codes, hi: Codes) -> Ints:
             keys[count] = (ABOVE_LOSS - np.int64(np.rint(width * DIGITS))) * d + j
             count += 1
     ascend(keys[:count])
-    return keys[:count] % d
+    for i in range(count):  # of the whole array numba would compile a function of its own
+        keys[i] %= d
+    return keys[:count]
 
 
 @kernel

@@ -14,7 +14,7 @@ import numpy as np
 
 from closeknit.kernels.compiling import bare, kernel, truth, whole
 from closeknit.kernels.counting.sorting import ascend
-from closeknit.kernels.exchange.knit_guard import Guard, count_row, is_allowed
+from closeknit.kernels.exchange.knit_guard import Guard, count_leaf, is_allowed, sum_leaves
 from closeknit.kernels.geometry.boxes import Codes, Ints
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 
@@ -141,7 +141,8 @@ def _count(guard: Guard, buckets: Buckets, rows: Codes, room: Scratch) -> None:
     room.used[0] = used
     room.whole[1] = 0
     for b in room.active[:used]:
-        count_row(guard, room.whole, whole(1), whole(buckets.sample[b]), room.have[b])
+        count_leaf(guard, room.whole, whole(1), whole(buckets.sample[b]), room.have[b])
+    sum_leaves(guard, room.whole, whole(1))
 
 
 @bare
@@ -283,7 +284,8 @@ def _is_allowed(guard: Guard, buckets: Buckets, size: int, s: int, room: Scratch
     room.left[:] = 0
     for b in room.active[: room.used[0]]:
         if room.goes[b] > 0:
-            count_row(guard, room.left, whole(0), whole(buckets.sample[b]), room.goes[b])
+            count_leaf(guard, room.left, whole(0), whole(buckets.sample[b]), room.goes[b])
+    sum_leaves(guard, room.left, whole(0))
     if not is_allowed(guard, room.whole, whole(0), room.left[0], whole(1), size):
         return False
     return is_allowed(guard, room.whole, whole(1), room.left[0], whole(-1), s - size)

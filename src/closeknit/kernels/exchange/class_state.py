@@ -140,7 +140,7 @@ def take(costs: Costs, guard: Guard, state: State, row: int, to: int) -> None:
     count_row(guard, state.under, to, row, whole(1))
     for j in range(state.quasi.shape[1]):
         _shrink(state, c, j, state.quasi[row, j])
-        _stretch(state, to, j, state.quasi[row, j])
+        stretch_ends(state.ends, to, j, state.quasi[row, j])
     state.loss[c], state.loss[to] = _loss(costs, state, c), _loss(costs, state, to)
 
 
@@ -158,9 +158,14 @@ def _shrink(state: State, c: int, j: int, q: int) -> None:
 
 
 @bare
-def _stretch(state: State, c: int, j: int, q: int) -> None:
-    """Add a row with code q."""
-    ends = state.ends
+def stretch_ends(ends: Codes, c: int, j: int, q: int) -> None:
+    """Add a row with code q to column j of class c.
+
+    >>> ends = np.array([[[3, 1, 5, 5, 1, 3]]], np.int32)
+    >>> stretch_ends(ends, 0, 0, 2)
+    >>> ends.tolist()
+    [[[2, 1, 3, 5, 1, 3]]]
+    """
     if q < ends[c, j, 0]:
         ends[c, j, 2], ends[c, j, 0], ends[c, j, 1] = ends[c, j, 0], q, 1
     elif q == ends[c, j, 0]:

@@ -62,6 +62,29 @@ def count_row(guard: Guard, under: Codes, c: int, row: int, by: int) -> None:
 
 
 @bare
+def count_leaf(guard: Guard, under: Codes, c: int, row: int, by: int) -> None:
+    """Add `by` rows like this one to the counts of class c at its leaf alone; `sum_leaves` follows.
+
+    >>> from kernel_inputs import one_cap
+    >>> guard, under = one_cap(np.array([0, 1], np.int32), 1), np.zeros((1, 3), np.int32)
+    >>> count_leaf(guard, under, 0, 1, 5)
+    >>> sum_leaves(guard, under, 0)
+    >>> under.tolist()
+    [[5, 0, 5]]
+    """
+    for v in range(len(guard.kind)):
+        under[c, guard.node[row, v]] += by
+
+
+@bare
+def sum_leaves(guard: Guard, under: Codes, c: int) -> None:
+    """Add the counts of all nodes to those of their ancestors, in one pass: a tree of ordered values is one long path."""
+    for x in range(len(guard.parent) - 1, -1, -1):
+        if guard.parent[x] != x:
+            under[c, guard.parent[x]] += under[c, x]
+
+
+@bare
 def is_allowed(guard: Guard, under: Codes, c: int, shift: Codes, sign: int, size: int) -> bool:
     """Whether a class of `size` rows, `under[c] + sign * shift` of them under every node, meets all guarantees.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.kernels.compiling import kernel
+from closeknit.kernels.compiling import bare, kernel
 
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,7 +34,7 @@ class Axes(NamedTuple):
     weight: Reals  # [d] importance, summing to 1
 
 
-@kernel
+@bare
 def range_cost(axes: Axes, j: int, lo: float, hi: float) -> float:
     """Loss of publishing everything between two positions of column j as one cell.
 
@@ -60,7 +60,7 @@ def range_cost(axes: Axes, j: int, lo: float, hi: float) -> float:
     return axes.node_loss[node]
 
 
-@kernel
+@bare
 def box_cost(axes: Axes, lo: Reals, hi: Reals) -> float:
     """Loss of one box: the weighted mean over its columns.
 
@@ -103,7 +103,7 @@ def range_costs(axes: Axes, lo: Reals, hi: Reals) -> Reals:
     return costs
 
 
-@kernel
+@bare
 def joint_cost(axes: Axes, lo: Reals, hi: Reals, more_lo: Reals, more_hi: Reals) -> float:
     """Loss of the box over two boxes.
 

@@ -48,7 +48,7 @@ def build_tables(scales: Scales, squares: bool) -> tuple[Reals, Ints]:
     for j in range(d):
         if scales.size[j] <= TABLED:
             start[j] = total
-            total += (scales.size[j] + 1) ** 2
+            total += (scales.size[j] + 1) * (scales.size[j] + 1)
     table = np.zeros(total)
     for j in range(d):
         if start[j] >= 0:

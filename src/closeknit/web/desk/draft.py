@@ -22,8 +22,10 @@ from closeknit.io.csv import CsvFormat
 
 Draft = dict[str, Any]
 IMPORT = "import it into the recipe"
-NO_PEOPLE = "run the recipe with closeknit anonymize, or request k_map with fraction"
+NO_PEOPLE = "upload the population at the guarantees first, or request k_map with fraction"
+PEOPLE = "people.parquet"  # the population, as recipes of the page name it
 FORMAT_KEYS = tuple(field.name for field in fields(CsvFormat))
+SHEET_KEYS = ("sheet", "header", "labels")  # of a workbook or a statistical file; no path of another file
 DIGITS, SIXTIES = 600, 60  # characters of a number, and of one with colons in it
 SET_ASIDE, CONFIRMED = PAGE_KEYS = ("set_aside", "confirmed")  # keys of the page only, not of a recipe
 LONGEST_TEXT = 8 << 20  # characters of a recipe: a tree with a hundred thousand leaves is shorter
@@ -83,8 +85,9 @@ def _plain(form: Any) -> Any:
     return form
 
 
-def confine_paths(forms: Mapping[str, Any], path: str) -> Draft:
-    """Return the forms with the table at `path`; forms that would read any other file are refused.
+def confine_paths(forms: Mapping[str, Any], path: str, people: Path | None = None) -> Draft:
+    """Return the forms with the table at `path` and the population at `people`; forms that would read any other file are
+    refused.
 
     >>> confine_paths({"data": {"path": "../secret", "delimiter": ";"}, "schema": {}}, "table.csv")["data"]
     {'path': 'table.csv', 'delimiter': ';'}
@@ -94,11 +97,47 @@ def confine_paths(forms: Mapping[str, Any], path: str) -> Draft:
     """
     draft = dict(forms)
     data = draft.get("data")
-    csv = {key: data[key] for key in FORMAT_KEYS if key in data} if isinstance(data, Mapping) else {}
+    csv = {key: data[key] for key in (*FORMAT_KEYS, *SHEET_KEYS) if key in data} if isinstance(data, Mapping) else {}
     draft["data"] = {"path": path, **csv} if csv else path
     refuse_files(draft.get("schema"), IMPORT)
-    refuse_populations(draft.get("models"), NO_PEOPLE)
-    return draft
+    if people is None:
+        refuse_populations(draft.get("models"), NO_PEOPLE)
+        return draft
+    return with_population(draft, str(people))
+
+
+def with_population(draft: Mapping[str, Any], people: str) -> Draft:
+    """Return the draft with another file of people in the guarantees that name one.
+
+    >>> with_population({"models": [{"k_map": {"k": 3, "population": "a.csv"}}]}, "b.csv")["models"]
+    [{'k_map': {'k': 3, 'population': 'b.csv'}}]
+    """
+    models = draft.get("models")
+    changed = [_replace_population(form, people) for form in models] if isinstance(models, list) else models
+    return {**draft, "models": changed} if "models" in draft else dict(draft)
+
+
+def population_of(draft: Mapping[str, Any]) -> str | None:
+    """Return the file of people that a guarantee of the draft names; None if none does.
+
+    >>> population_of({"models": [{"k_anonymity": {"k": 3}}, {"k_map": {"k": 3, "population": "a.csv"}}]})
+    'a.csv'
+    """
+    forms = [form for form in draft.get("models") or [] if isinstance(form, Mapping)]
+    return next((form[name]["population"] for form in forms for name in _names_people(form)), None)
+
+
+def _replace_population(form: Any, people: str) -> Any:
+    if not isinstance(form, Mapping):
+        return form
+    named = _names_people(form)
+    return {name: {**given, "population": people} if name in named else given for name, given in form.items()}
+
+
+def _names_people(form: Mapping[str, Any]) -> list[str]:
+    """Guarantees in this form whose population is a file."""
+    given = {name: params for name, params in form.items() if isinstance(params, Mapping)}
+    return [name for name, params in given.items() if isinstance(params.get("population"), str)]
 
 
 def with_keys(draft: Mapping[str, Any], **keys: Any) -> Draft:

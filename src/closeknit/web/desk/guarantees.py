@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
 from closeknit.api.recipe import models_from
@@ -19,7 +19,7 @@ from closeknit.core.errors import BadInput
 from closeknit.core.model import Model
 from closeknit.core.params import choice
 from closeknit.core.row_sorting import groups
-from closeknit.core.schema import Schema, refuse_populations
+from closeknit.core.schema import Schema
 from closeknit.core.subsets import SIZES
 from closeknit.core.table import Partition
 from closeknit.models import REGISTRY
@@ -29,13 +29,16 @@ from closeknit.models.k_map import KINDS as MAPS
 from closeknit.models.l_diversity import KINDS as DIVERSITY
 from closeknit.models.t_closeness import DISTANCES
 from closeknit.release.guarantee_meanings import meaning
-from closeknit.web.desk.draft import CONFIRMED, NO_PEOPLE, Draft
+from closeknit.web.desk.draft import CONFIRMED, PEOPLE, Draft
 from closeknit.web.desk.fields import Field, parse_fields
 from closeknit.web.desk.raw_examples import CurrentLevel, Example, unique_persons
 from closeknit.web.desk.roles import attributes_of
 
 SECRET = Field("column", "choice", "the sensitive attribute", needed=True)
 OVER = Field("over", "text", "columns an adversary knows, such as age, sex; or pairs, triples; empty: all quasi-identifiers")
+SIZE = Field("N", "whole", "people in the population", needed=True, default=1_000_000, least=1)
+COUNTED = Field("population", "yes", "count the people of the uploaded population")
+ESTIMATED = ("fraction", "alpha", "kind")  # parameters of k_map without a population
 FIELDS: dict[str, tuple[Field, ...]] = {
     "k_anonymity": (Field("k", "whole", "rows that look the same", needed=True, default=6, least=1), OVER),
     "l_diversity": (
@@ -83,15 +86,21 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         Field(
             "fraction", "number", "share of the population that is in the table", needed=True, default=0.1, least=0.001, most=1
         ),
+        COUNTED,
         Field("alpha", "number", "largest probability that the estimate is wrong", default=0.05, least=0.001, most=0.5),
         Field("kind", "choice", "how people are estimated from rows", default="truncated", choices=MAPS),
     ),
     "average_risk": (
         Field("r", "number", "largest share of right matches, on average", needed=True, default=0.1, least=0.001, most=0.99),
+        COUNTED,
+    ),
+    "delta_presence": (
+        Field("lo", "number", "least chance that a person is in the table", needed=True, default=0, least=0),
+        Field("hi", "number", "largest chance that a person is in the table", needed=True, default=0.5, least=0.001),
     ),
     "population_uniqueness": (
         Field("r", "number", "largest share of unique people", needed=True, default=0.01, least=0, most=0.99),
-        Field("N", "whole", "people in the population", needed=True, default=1_000_000, least=1),
+        SIZE,
     ),
     "records_at_risk": (
         Field("t", "number", "risk above which a row is at risk", needed=True, default=0.2, least=0.001, most=0.99),
@@ -128,8 +137,8 @@ class Assessment:
     offered: tuple[GuaranteeOffer, ...]
 
 
-def assess_table(columns: Columns, schema: Schema) -> Assessment:
-    """Measure the raw table for every registered guarantee.
+def assess_table(columns: Columns, schema: Schema, people: int | None = None) -> Assessment:
+    """Measure the raw table for every registered guarantee; `people` is the number of people of the population.
 
     >>> import closeknit as ck
     >>> found = assess_table(ck.datasets.hospital(200), ck.datasets.hospital_schema())
@@ -144,8 +153,9 @@ def assess_table(columns: Columns, schema: Schema) -> Assessment:
     class_of, count = groups([(table.quasi[:, j], size) for j, size in enumerate(sizes)], len(table))
     classes = table.count_classes(Partition(class_of, count))
     example = Example(table, class_of, classes)
+    whole = table.one_class()
     offered = [
-        _build_offer(name, column, example, table.one_class()) for name in list_offered() for column in _columns(name, schema)
+        _build_offer(name, column, example, whole, people) for name in list_offered(people) for column in _columns(name, schema)
     ]
     alone = unique_persons(table, class_of, classes)
     return Assessment(
@@ -153,13 +163,13 @@ def assess_table(columns: Columns, schema: Schema) -> Assessment:
     )
 
 
-def list_offered() -> list[str]:
-    """Return the guarantees that a page offers: it reads no file but the table, so a population cannot be chosen.
+def list_offered(people: int | None = None) -> list[str]:
+    """Return the guarantees that a page offers: those that need a population only where one was uploaded.
 
-    >>> "delta_presence" in list_offered(), "k_map" in list_offered()
-    (False, True)
+    >>> "delta_presence" in list_offered(), "delta_presence" in list_offered(90), "k_map" in list_offered()
+    (False, True, True)
     """
-    return [name for name, model in REGISTRY.items() if not model.needs_file]
+    return [name for name, model in REGISTRY.items() if people is not None or not model.needs_file]
 
 
 def _columns(name: str, schema: Schema) -> Sequence[str | None]:
@@ -204,8 +214,9 @@ def guarantee_form(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, A
         del params["relative"]
     if (over := params.get("over")) and over not in SIZES:
         params["over"] = [name.strip() for name in str(over).split(",")]
+    if REGISTRY[name].needs_file or params.pop("population", False):
+        params = {key: value for key, value in params.items() if key not in ESTIMATED} | {"population": PEOPLE}
     form = {name: params}
-    refuse_populations([form], NO_PEOPLE)
     models_from([form])
     return form
 
@@ -258,37 +269,46 @@ def _meaning(model: Model, persons: bool) -> str:
     return meaning(Guarantee(model=form, text=text, column=model.column, requested=model.requested, met=True, status=status))
 
 
-def build_default(name: str, column: str | None) -> Model:
+def build_default(name: str, column: str | None, people: int | None = None) -> Model:
     """Return a guarantee with the default parameters of the page.
 
     >>> build_default("t_closeness", "disease")
     TCloseness(column='disease', t=0.2, distance=None, over=None)
     """
     usual = REGISTRY[name].parameter
-    given = {field.name: field.default for field in fields_of(name) if field.needed and field.default is not None}
+    given = {field.name: field.default for field in _fields_with(name, people) if field.needed and field.default is not None}
     if column is not None:
         given["column"] = column
+    if REGISTRY[name].needs_file:
+        given["population"] = people
     for field in fields_of(name):
         if field.needed and field.name not in given:  # of a user's own guarantee
             given[field.name] = next(iter(usual.grid), 1) if field.name == usual.name else "" if field.type == "text" else 1
     return models_from([{name: given}])[0]
 
 
-def _build_offer(name: str, column: str | None, example: Example, whole: Classes) -> GuaranteeOffer:
-    model = build_default(name, column)
-    refused = _refusals(name, column, whole)
+def _build_offer(name: str, column: str | None, example: Example, whole: Classes, people: int | None) -> GuaranteeOffer:
+    model = build_default(name, column, people)
+    refused = _refusals(name, column, whole, people)
     today = CurrentLevel(None, "it has no meaning for this column") if "" in refused else example.today(model)
     shown = refused[""] if "" in refused else example.sentence(model, today)
     sentence = _meaning(model, example.table.persons is not None)
     return GuaranteeOffer(
-        name, _title(model), column, sentence, shown, today, fields_of(name), refused, tuple(sorted(model.forms))
+        name, _title(model), column, sentence, shown, today, _fields_with(name, people), refused, tuple(sorted(model.forms))
     )
 
 
-def _refusals(name: str, column: str | None, whole: Classes) -> dict[str, str]:
+def _fields_with(name: str, people: int | None) -> tuple[Field, ...]:
+    """Return the fields of a guarantee; without a population none of them counts its people, with one its size is known."""
+    if people is None:
+        return tuple(field for field in fields_of(name) if field is not COUNTED)
+    return tuple(replace(field, default=people) if field is SIZE else field for field in fields_of(name))
+
+
+def _refusals(name: str, column: str | None, whole: Classes, people: int | None) -> dict[str, str]:
     """Return why the guarantee, or a choice of one of its fields, has no meaning for the column."""
     found = {}
-    given: dict[str, Any] = model_form(build_default(name, column))[name]
+    given: dict[str, Any] = model_form(build_default(name, column, people))[name]
     for key, params in {"": given, **_variants(name, given)}.items():
         try:
             models_from([{name: params}])[0].refuse(whole)

@@ -45,6 +45,8 @@ class Example:
     def today(self, model: Model) -> CurrentLevel:
         """Return the level of the worst class."""
         together = model.level_together(self.classes)
+        if "population" in model.needs:
+            return CurrentLevel(None, "not measured")
         if "release" in model.needs and "histograms" not in model.needs and together is None:
             return CurrentLevel(None, "no limit")  # it is about replaced values, and the raw table replaces none
         level = self._worst(model)[1] if together is None else together
@@ -63,10 +65,12 @@ class Example:
 
     def sentence(self, model: Model, today: CurrentLevel) -> str:
         """Describe how far the table is from a guarantee; of a user's own model only the level."""
+        if "population" in model.needs:
+            return "It is judged on the written cells, with the people of the uploaded population."
         if model.level_together(self.classes) is not None:
             return f"Today it is {today.text}: {_size(self, model, today)[6:]}"
         if "release" in model.needs and "histograms" not in model.needs:
-            return f"Today every row shows its true {model.column}."
+            return f"Today every row shows its true {model.column or 'sensitive values'}."
         if model.bounds == "size":
             return _size(self, model, today)
         if model.least_values:

@@ -47,7 +47,7 @@ class Limits:
     unpacked: int | None = None  # bytes of a compressed file
 
 
-def read_table(path: Path, name: str, limits: Limits | None = None, csv: CsvFormat | None = None) -> Columns:
+def read_table(path: Path | Source, name: str, limits: Limits | None = None, csv: CsvFormat | None = None) -> Columns:
     """Read a table; messages use its `name`, never its path on this machine.
 
     >>> import tempfile
@@ -61,9 +61,11 @@ def read_table(path: Path, name: str, limits: Limits | None = None, csv: CsvForm
 
 
 def open_table(
-    path: Path, name: str, limits: Limits | None = None, csv: CsvFormat | None = None
+    data: Path | Source, name: str, limits: Limits | None = None, csv: CsvFormat | None = None
 ) -> tuple[Columns, dict[str, Any]]:
     """Read a table, and return the format of the file as in a recipe too: what `csv` leaves open is detected.
+
+    `data`: the file, or the file with a choice such as a sheet of a workbook.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +74,7 @@ def open_table(
     >>> list(table), form
     (['age', 'sex'], {'delimiter': ';'})
     """
-    most = limits or Limits()
+    most, path = limits or Limits(), Path(data.place) if isinstance(data, Source) else data
 
     def few(names: Sequence[str]) -> Sequence[str]:
         if most.columns is not None and len(names) > most.columns:
@@ -82,14 +84,15 @@ def open_table(
     try:
         _refuse_unpacked(path, name, most.unpacked)
         _refuse_declared(path, name, most)
-        columns, found = read_with_format(path, csv, few)
+        columns, found = read_with_format(data, csv, few)
     except BadInput as bad:
         raise rename_file(bad, path, name) from None
     if most.rows is not None and columns.rows > most.rows:
         raise BadInput(f"the table has {columns.rows:,} rows", file=name, right=f"at most {most.rows:,} are taken")
     if columns.rows == 0:
         raise BadInput("the table has no rows", file=name, right="give at least one row")
-    return columns, found.form(csv) if found else {}
+    chosen = {key: value for key, value in data.form().items() if key != data.where()} if isinstance(data, Source) else {}
+    return columns, found.form(csv) if found else chosen
 
 
 def rename_file(bad: BadInput, path: Path, name: str) -> BadInput:

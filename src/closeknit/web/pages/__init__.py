@@ -7,13 +7,12 @@ from closeknit.web.pages import (
     guarantees_step,
     methods_step,
     redirects,
+    regulators,
     release_step,
     roles_step,
     start,
     table_step,
 )
 
-ROUTERS = tuple(
-    step.router
-    for step in (start, table_step, roles_step, column_editor, guarantees_step, methods_step, release_step, redirects)
-)
+STEPS = (start, table_step, roles_step, column_editor, guarantees_step, methods_step, release_step, regulators, redirects)
+ROUTERS = tuple(step.router for step in STEPS)

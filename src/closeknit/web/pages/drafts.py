@@ -44,6 +44,11 @@ def _numbers(case: Case) -> list[int]:
     return sorted(int(place.stem) for place in (case.folder / "drafts").glob("*.yaml"))
 
 
+def mark_table(case: Case, draft: Draft) -> str:
+    """Return a digest of what the level of the raw table depends on: columns, roles, and whether there is a population."""
+    return mark({**draft, "people": case.people and case.people.name}, "data", "schema", "people")
+
+
 def mark(draft: Draft, *keys: str) -> str:
     """Return a digest of these keys of a draft: results for another digest are out of date.
 

@@ -15,9 +15,10 @@ from closeknit.core.params import choice, number
 from closeknit.forms.generalized import CELLS
 from closeknit.web.case_tasks import draft_of
 from closeknit.web.cases import Case
-from closeknit.web.desk.draft import recipe_of, with_keys
+from closeknit.web.desk.draft import confine_paths, recipe_of, with_keys
 from closeknit.web.desk.fields import number_of
 from closeknit.web.desk.guarantees import (
+    ESTIMATED,
     build_default,
     explain_guarantee,
     fields_of,
@@ -25,9 +26,10 @@ from closeknit.web.desk.guarantees import (
     with_guarantee,
     without_guarantee,
 )
+from closeknit.web.desk.preset_texts import list_presets
 from closeknit.web.desk.protection import check_reachable, list_unconfirmed, list_unprotected, set_aside, with_confirmed
 from closeknit.web.desk.roles import draft_faults
-from closeknit.web.pages.drafts import change, mark
+from closeknit.web.pages.drafts import change, mark_table
 from closeknit.web.pages.page_common import UNFIT, StartedCase, page, redirect_to, work_of
 from closeknit.web.pages.roles_step import columns_of
 from closeknit.web.routing import AllTasks, FormFields, LimitedRoute
@@ -77,15 +79,17 @@ class Card:
 @router.get("/tables/{id}/guarantees")
 def guarantees(request: Request, case: StartedCase, tasks: AllTasks) -> Response:
     """Show the requested guarantees, and those that could be requested."""
-    return _page(request, case, tasks)
+    return show_page(request, case, tasks)
 
 
-def _page(
+def show_page(
     request: Request, case: Case, tasks: Tasks, errors: Mapping[str, str] | None = None, typed: Mapping[str, Any] | None = None
 ) -> Response:
+    """Render the page; `errors` and `typed` are those of a form that was refused."""
     draft = draft_of(case)
-    work = work_of(tasks, case, "reach", mark(draft, "data", "schema"))
-    reach = work.found if work.fresh else None
+    work, people = work_of(tasks, case, "reach", mark_table(case, draft)), work_of(tasks, case, "population")
+    work = people if people.running else work
+    reach = work.found if work.fresh and not work.running else None
     offers = reach["offered"] if reach else []
     requested = [_build_card(place, form, offers) for place, form in enumerate(draft.get("models") or [])]
     taken = {(card.model, card.column) for card in requested}
@@ -96,6 +100,8 @@ def _page(
         "requested": requested,
         "others": {column: [card for card in others if card.column == column] for column in _in_order(others)},
         "faults": draft_faults(draft),
+        "population": people,
+        "presets": list_presets(),
         "unprotected": list_unprotected(draft),
         "unconfirmed": list_unconfirmed(draft),
         "aside": set_aside(draft),
@@ -124,8 +130,9 @@ def _build_card(place: int, form: Mapping[str, Any], offers: Sequence[Mapping[st
     column = params.get("column")
     offer = next((offer for offer in offers if offer["model"] == model and offer["column"] == column), None)
     words = explain_guarantee(form)
-    fields = [asdict(each) for each in fields_of(model)]
-    example, today = (offer["example"], offer["today"]["text"]) if offer else ("", "")
+    counted = isinstance(params.get("population"), str)
+    fields = [asdict(each) for each in fields_of(model) if not (counted and each.name in ESTIMATED)]
+    example, today = (offer["example"], offer["today"]["text"]) if offer and not counted else ("", "")
     refused = offer["refused"] if offer else {}
     shown = ", ".join(column) if isinstance(column, list) else column
     key = f"requested-{place}"
@@ -161,10 +168,11 @@ def add_guarantee(request: Request, case: StartedCase, tasks: AllTasks, typed: F
         known = {each.name for each in fields_of(model)}
         params = guarantee_form(model, {name: text for name, text in form.items() if name in known})
         draft = draft_of(case)
+        (params,) = confine_paths({"models": [params]}, case.table.name, case.people)["models"]
         check_reachable(columns_of(case), draft, params)
         change(case, with_guarantee(draft, params, int(place) if place.isdigit() else None))
     except BadInput as bad:
-        return _page(request, case, tasks, {key: str(bad)}, form)
+        return show_page(request, case, tasks, {key: str(bad)}, form)
     return redirect_to(case, "guarantees")
 
 
@@ -172,7 +180,7 @@ def add_guarantee(request: Request, case: StartedCase, tasks: AllTasks, typed: F
 def confirm(request: Request, case: StartedCase, tasks: AllTasks, sure: Annotated[str, Form(max_length=10)] = "") -> Response:
     """Confirm that sensitive attributes without a guarantee are published as they are."""
     if not sure:
-        return _page(request, case, tasks, {"confirm": "tick the box to confirm, or request a guarantee"})
+        return show_page(request, case, tasks, {"confirm": "tick the box to confirm, or request a guarantee"})
     change(case, with_confirmed(draft_of(case)))
     return redirect_to(case, "methods")
 
@@ -192,7 +200,7 @@ def suppress(request: Request, case: StartedCase, tasks: AllTasks, share: Annota
         if isinstance(percent, str) or not 0 <= percent < 100:
             raise BadInput(f"share={share} is not a share of the rows", right="it must be from 0 to less than 100 percent")
     except BadInput as bad:
-        return _page(request, case, tasks, {"suppress": str(bad)})
+        return show_page(request, case, tasks, {"suppress": str(bad)})
     change(case, with_keys(draft_of(case), suppress=percent / 100))
     return redirect_to(case, "guarantees")
 
@@ -225,7 +233,7 @@ def set_form(
         changed = draft if changed["form"] == "generalized" else changed
         recipe_of({"models": [], **changed})
     except BadInput as bad:
-        return _page(request, case, tasks, {"form": str(bad)})
+        return show_page(request, case, tasks, {"form": str(bad)})
     change(case, changed)
     return redirect_to(case, "guarantees")
 

@@ -21,8 +21,19 @@ WORKS = {  # title of a running task
     "choices": "Comparing the methods",
     "frontier": "Trying stricter and looser guarantees",
     "anonymize": "Anonymizing the table",
+    "population": "Reading the population",
+    "dossier": "Writing the dossier",
+    "learn": "Training a model on the release",
 }
-STEP_OF = {"reach": ("guarantees",), "choices": ("methods",), "frontier": ("methods",), "anonymize": ("release",)}
+STEP_OF = {
+    "reach": ("guarantees",),
+    "choices": ("methods",),
+    "frontier": ("methods",),
+    "anonymize": ("release",),
+    "population": ("guarantees",),
+    "dossier": ("release",),
+    "learn": ("release",),
+}
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,21 @@ from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from closeknit.core.errors import BadInput
+from closeknit.io.sources import source_of
+from closeknit.io.spreadsheets import Spreadsheet
 from closeknit.release.release_paths import RECIPE
 from closeknit.web.case_tasks import draft_of
-from closeknit.web.desk.draft import confine_paths, draft_text, read_draft, recipe_of, without_page_keys
-from closeknit.web.desk.table_preview import csv_format
-from closeknit.web.pages.drafts import change, mark
+from closeknit.web.desk.draft import (
+    PEOPLE,
+    confine_paths,
+    draft_text,
+    read_draft,
+    recipe_of,
+    with_population,
+    without_page_keys,
+)
+from closeknit.web.desk.table_preview import csv_format, rename_file
+from closeknit.web.pages.drafts import change, mark_table
 from closeknit.web.pages.page_common import STEP_OF, UNFIT, StartedCase, Work, page, redirect_to, work_of
 from closeknit.web.responses import templates
 from closeknit.web.rest import read_small
@@ -30,9 +40,10 @@ def table(request: Request, case: OwnCase, tasks: AllTasks) -> Response:
 
 def _page(request: Request, case: OwnCase, tasks: AllTasks, errors: dict[str, str] | None = None) -> Response:
     work = work_of(tasks, case, "look")
-    requested = work.task.options.get("csv") if work.task else None
-    csv = requested or (work.found or {}).get("csv") or {}
-    return page(request, case, tasks, "table", UNFIT if errors else 200, work=work, csv=csv, errors=errors or {})
+    options = work.task.options if work.task else {}
+    csv = options.get("csv") or (work.found or {}).get("csv") or {}
+    shown = {"csv": csv, "sheet": options.get("sheet") or csv, "workbook": Spreadsheet.serves(case.table.name)}
+    return page(request, case, tasks, "table", UNFIT if errors else 200, work=work, **shown, errors=errors or {})
 
 
 @router.post("/tables/{id}/format")
@@ -58,11 +69,34 @@ def set_format(
     return redirect_to(case)
 
 
+@router.post("/tables/{id}/sheet")
+def set_sheet(
+    request: Request,
+    case: OwnCase,
+    tasks: AllTasks,
+    sheet: Annotated[str, Form(max_length=100)] = "",
+    header: Annotated[str, Form(max_length=7)] = "",
+) -> Response:
+    """Read another sheet of a workbook, or take the names of the columns from another row."""
+    given: dict[str, Any] = {"sheet": sheet} if sheet else {}
+    if header and not (header.isdecimal() and int(header)):
+        return _page(request, case, tasks, {"sheet": f"'{header}' is not a row; give its number, from 1"})
+    given |= {"header": int(header)} if header else {}
+    try:
+        source_of(case.table, given)
+    except BadInput as bad:
+        return _page(request, case, tasks, {"sheet": str(rename_file(bad, case.table, case.name))})
+    tasks.start(case, "look", sheet=given or None)
+    return redirect_to(case)
+
+
 @router.post("/tables/{id}/recipe")
 def recipe(request: Request, case: StartedCase, cases: AllCases, tasks: AllTasks, recipe: UploadFile) -> Response:
     """Start from an uploaded recipe, restricted to this table."""
     try:
-        draft = confine_paths(read_draft(read_small(recipe, cases.settings, "recipe").decode("utf-8-sig")), case.table.name)
+        draft = confine_paths(
+            read_draft(read_small(recipe, cases.settings, "recipe").decode("utf-8-sig")), case.table.name, case.people
+        )
         recipe_of(draft, case.folder)
     except UnicodeDecodeError:
         return _page(request, case, tasks, {"recipe": "the recipe is not UTF-8 text; save it as UTF-8"})
@@ -76,10 +110,9 @@ def recipe(request: Request, case: StartedCase, cases: AllCases, tasks: AllTasks
 def recipe_file(case: StartedCase) -> Response:
     """Download the current recipe."""
     headers = {"content-disposition": f'attachment; filename="{RECIPE}"'}
-    return PlainTextResponse(
-        draft_text(without_page_keys({**draft_of(case), "data": rename_data(draft_of(case).get("data"), case.name)})),
-        headers=headers,
-    )
+    draft = with_population(draft_of(case), PEOPLE)
+    text = draft_text(without_page_keys({**draft, "data": rename_data(draft.get("data"), case.name)}))
+    return PlainTextResponse(text, headers=headers)
 
 
 def rename_data(data: Any, name: str) -> Any:
@@ -94,7 +127,7 @@ def rename_data(data: Any, name: str) -> Any:
 @router.post("/tables/{id}/guarantees/look")
 def start_assessment(case: OwnCase, tasks: AllTasks) -> Response:
     """Measure the raw table, unless that is done already."""
-    now = mark(draft_of(case), "data", "schema")
+    now = mark_table(case, draft_of(case))
     work = work_of(tasks, case, "reach", now)
     if not (work.fresh and (work.running or work.found)):
         tasks.start(case, "reach", of=now)

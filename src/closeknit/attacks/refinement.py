@@ -1,0 +1,299 @@
+"""Refinement: what a method did not do rules out ways to assign the sensitive values of a class to its members.
+
+The adversary knows the method with its parameters, all quasi-identifiers, and the class of each row; no seed and no auxiliary
+data. A method that cuts classes as far as the guarantees allow ends where no cut that it offers is allowed, so every cut has a
+side that does not meet a guarantee (`Method.find_vetoes`). Among all ways to assign the values of a class, an integer program
+(`assignment_program`) finds the least and the most rows of each block of members that can have each value.
+
+The number is the largest probability that the program proves for a member: the least number of rows of a block with the value,
+divided by the rows of the block, for the pair of block and value whose proof adds most to the class alone. `risk` is that
+addition, (number - share of the value in the class) / (1 - share). The details count pairs of a member and a value that the
+class allows and the program rules out, members with one value left, and how many members an adversary names correctly who
+guesses the value in the middle of whose range is the largest.
+
+A method whose code ensures nothing (a budget or a random draw ends its search) has no number: that is no proof of safety.
+
+Sources: combinatorial refinement of ARX's local recoding (2025), and the paper on minimality (2007).
+Different from the source: any method that declares what it ensures, and guarantees by their compiled form. Vetoes of other
+classes are not used: only those of the class itself and, for levels of a whole table, those that the values of other classes,
+which are then known, leave to it.
+
+Cost: at most `solves` programs, each of at most `NODES` subproblems; classes whose program is larger than `MOST` are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.attacks.assignment_program import Guards, Program
+from closeknit.attacks.deals import Classes
+from closeknit.attacks.finding import Detail, Finding
+from closeknit.attacks.finding_texts import certainty, format_count, percent
+from closeknit.core.columns import Columns
+from closeknit.core.combined_secrets import Secret
+from closeknit.core.date_shift import list_shifted
+from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.limits import MOST_SOLVES
+from closeknit.core.look_alikes import with_folded
+from closeknit.core.method import Method, Vetoes, list_guarantees
+from closeknit.core.model import Model, joints
+from closeknit.core.params import whole
+from closeknit.core.schema import Schema
+from closeknit.core.table import Partition, Table
+
+SOLVES = 200  # programs that are solved
+MOST = 4_000  # variables of a program
+KNOWS = "the method and its parameters, all quasi-identifiers, and the class of each person"
+OUTSIDE = ", and all sensitive values outside the class"
+COUNTED = ("members", "pairs", "excluded", "one_value_left", "guessed", "guessed_by_class")
+Int64 = NDArray[np.int64]
+
+
+def refinement(
+    original: Columns,
+    class_of: Classes,
+    schema: Schema,
+    method: Method,
+    models: Sequence[Model],
+    secret: str | None = None,
+    *,
+    solves: int = SOLVES,
+    seed: int = 0,
+) -> Finding:
+    """Measure what an adversary derives who knows that the method left no change over that the guarantees allow.
+
+    In the example four people of age 40 and two of age 30 share a class. If the two of age 30 had two diseases, they would be a
+    class of their own.
+
+    Args:
+        original: The original rows.
+        class_of: Class of each original row (`Release.partition`), as the method returned it.
+        schema: Schema of the original rows.
+        method: The method that assigned the rows to classes.
+        models: The requested guarantees.
+        secret: Sensitive attribute under attack; None takes the first with a guarantee.
+        solves: Largest number of programs that are solved.
+        seed: Seed of the order in which classes are tried.
+
+    >>> import closeknit as ck
+    >>> schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})
+    >>> table = Columns.of({"age": [30, 30, 40, 40, 40, 40], "ill": ["HIV", "HIV", "flu", "gout", "cold", "ulcer"]})
+    >>> release = ck.anonymize(table, schema, [ck.LDiversity("ill", 2)], ck.Mondrian("strict"))
+    >>> found = refinement(table, release.partition, schema, ck.Mondrian("strict"), [ck.LDiversity("ill", 2)])
+    >>> found.number, round(found.details["class_alone"], 3), found.details["one_value_left"]
+    (1.0, 0.333, 2)
+    """
+    solves = whole("solves", solves, 1, MOST_SOLVES)
+    if not schema.sensitive or (secret is not None and secret not in schema.sensitive):
+        raise BadInput("is no sensitive attribute to attack", column=secret, right=suggest_name(secret, schema.sensitive))
+    guarantees = [model for model in list_guarantees(method, schema, models) if not model.of_method]
+    mentioned = [model.column for model in guarantees if model.column is not None]
+    target = secret if secret is not None else next(iter([*mentioned, *schema.sensitive]))
+    vetoes, table, partition = None, None, None
+    if (reason := _why_nothing(schema, class_of, guarantees, target)) is None:
+        table, partition, judged = encode_classes(original, class_of, schema, guarantees)
+        vetoes = method.find_vetoes(table, partition, judged)
+        reason = f"{method.name} ensures no condition on the classes that it returns" if vetoes is None else None
+    if reason is not None or vetoes is None or table is None or partition is None:
+        return _build_empty(target, f"There is nothing to derive: {reason}. This does not show that the method is safe.", {})
+    return refine_classes(table, partition, judged, vetoes, target, solves=solves, seed=seed)
+
+
+def _why_nothing(schema: Schema, class_of: Classes, models: Sequence[Model], target: Secret) -> str | None:
+    """Return why nothing is ensured of the classes whatever the method is; None where there may be something."""
+    if all(model.column != target for model in models):
+        return f"no guarantee mentions `{target}`"
+    if schema.person is not None:
+        return "rows of one person are kept together after the method has run"
+    if list_shifted(schema):
+        return "dates are shifted by the seed"
+    if any(model.budget or not model.by_class for model in models):
+        return "a guarantee about the whole release changes classes after the method has run"
+    if (np.asarray(class_of) < 0).any():
+        return "suppressed rows were taken out of their classes after the method had run"
+    return None
+
+
+def encode_classes(
+    original: Columns, class_of: Classes, schema: Schema, models: Sequence[Model]
+) -> tuple[Table, Partition, list[Model]]:
+    """Return the coded table, its classes, and the guarantees that a method sees."""
+    class_of = np.asarray(class_of, dtype=np.int64)
+    if len(class_of) != original.rows:
+        right = f"give one class for each of the {original.rows:,} rows, as Release.partition does"
+        raise BadInput(f"{len(class_of):,} classes do not match the table", right=right)
+    own = schema.model_copy(update={"identifier": ()})
+    table = own.encode(Columns({name: original[name] for name in own.used}, original.rows)).join_secrets(joints(models))
+    return table, Partition.of(class_of[table.rows]), with_folded(models, table)
+
+
+def refine_classes(
+    table: Table,
+    partition: Partition,
+    models: Sequence[Model],
+    vetoes: Vetoes,
+    secret: Secret,
+    *,
+    solves: int = SOLVES,
+    seed: int = 0,
+) -> Finding:
+    """Refine classes in random order until all are refined or the budget is spent.
+
+    Args:
+        table: The coded rows.
+        partition: Their classes.
+        models: The guarantees.
+        vetoes: Lists the changes of a class that some guarantee does not allow.
+        secret: Sensitive attribute under attack.
+        solves: Largest number of programs that are solved.
+        seed: Seed of the order in which classes are tried.
+    """
+    guards, tally = Guards.of(table, models), _Tally(vetoes.others_known)
+    if secret not in guards.secrets or guards.open_ended:
+        why = f"a guarantee of `{secret}`, or another one, has no linear form, so it may have vetoed anything"
+        return _build_empty(secret, f"There is nothing to derive: {why}. This does not show that the method is safe.", {})
+    order = np.argsort(partition.class_of, kind="stable")
+    starts = np.searchsorted(partition.class_of[order], np.arange(partition.count + 1))
+    for number in np.random.default_rng(seed).permutation(partition.count).tolist():
+        if tally.solves >= solves:
+            break
+        members = order[starts[number] : starts[number + 1]]
+        program = Program.of(table, members, vetoes.of_class(number), guards)
+        tally.looked_at += 1
+        if program.vetoes == 0 or len(program.values[secret]) < 2:
+            continue
+        if program.size > MOST:
+            tally.too_large += 1
+            continue
+        tally.add(program, secret, solves)
+    return tally.finding(secret, partition.count)
+
+
+@dataclass(eq=False)
+class _Tally:
+    """What the classes that were tried reveal together."""
+
+    others_known: bool
+    looked_at: int = 0
+    tried: int = 0
+    too_large: int = 0
+    contradicted: int = 0  # classes whose true values the program excludes: the method does not leave such classes
+    solves: int = 0
+    unsettled: int = 0
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
+    best: tuple[float, float, float] = (0.0, 0.0, 0.0)  # gain, proved, class alone
+
+    def add(self, program: Program, secret: Secret, solves: int) -> None:
+        """Refine one class."""
+        true = program.count_true(secret)
+        if not program.is_possible({name: program.count_true(name) for name in program.values}):
+            self.contradicted += 1
+            return
+        least, most = find_ranges(program, secret, true, solves - self.solves - program.solves)
+        if ((true < least) | (true > most)).any():
+            self.contradicted += 1
+        sizes, have = true.sum(axis=1), true.sum(axis=0)
+        self.tried, self.solves = self.tried + 1, self.solves + program.solves
+        self.unsettled += program.unsettled
+        possible = most > 0
+        guess = np.argmax(least + most + have / (2 * have.sum() + 1), axis=1)
+        added = {
+            "members": int(sizes.sum()),
+            "pairs": int(sizes.sum()) * len(have),
+            "excluded": int((sizes[:, None] * ~possible).sum()),
+            "one_value_left": int(sizes[possible.sum(axis=1) == 1].sum()),
+            "guessed": int(true[np.arange(len(true)), guess].sum()),
+            "guessed_by_class": int(have.max()),
+        }
+        self.counts = {name: count + added[name] for name, count in self.counts.items()}
+        proved, alone = least / sizes[:, None], np.broadcast_to(have / have.sum(), least.shape)
+        gain = np.maximum(proved - alone, 0) / np.maximum(1 - alone, 1e-12)
+        at = np.unravel_index(int(np.argmax(gain)), gain.shape)
+        self.best = max(self.best, (float(gain[at]), float(proved[at]), float(alone[at])))
+
+    def finding(self, secret: Secret, classes: int) -> Finding:
+        """Return the result of all classes that were tried."""
+        details: dict[str, Detail] = {
+            "classes": classes,
+            "classes_looked_at": self.looked_at,
+            "classes_tried": self.tried,
+            "classes_too_large": self.too_large,
+            "solves": self.solves,
+            "unsettled": self.unsettled,
+        }
+        if self.contradicted:
+            what = f"{format_count(self.contradicted, 'class', 'classes')} of this release had an allowed change left over, so "
+            what += "the method with these guarantees did not return them: nothing is derived from what it ensures."
+            return _build_empty(secret, what, {**details, "contradicted": self.contradicted})
+        if self.tried == 0:
+            found = f"None of the {format_count(self.looked_at, 'class', 'classes')} that were looked at"
+            return _build_empty(secret, f"{found} has a change that only its own values rule out.", details)
+        gain, proved, alone = self.best
+        counts, members = self.counts, self.counts["members"]
+        right, by_class = counts["guessed"] / members, counts["guessed_by_class"] / members
+        details |= {
+            **counts,
+            "excluded_share": counts["excluded"] / counts["pairs"],
+            "class_alone": alone if gain > 0 else None,
+            "guessed_share": right,
+            "guessed_by_class_share": by_class,
+        }
+        proof = "nothing is proved about a person beyond that"
+        if gain > 0:
+            proof = f"a value is proved {certainty(proved)}, where the class alone reveals it with probability {percent(alone)}"
+        return Finding(
+            attack="refinement",
+            knows=KNOWS + OUTSIDE * self.others_known,
+            column=secret,
+            measure="largest probability that is proved",
+            number=proved if gain > 0 else 0.0,
+            risk=gain,
+            sentence=f"In {format_count(self.tried, 'class', 'classes')} of {format_count(members, 'row')} that were tried, "
+            f"what the method did not do rules out {percent(counts['excluded'] / counts['pairs'])} of the values of `{secret}` "
+            f"that a member may have, and leaves one to {format_count(counts['one_value_left'], 'member')}; {proof}. Guessing "
+            f"is right for {percent(right)}, by the class alone for {percent(by_class)}.",
+            details=details,
+        )
+
+
+def find_ranges(program: Program, secret: Secret, true: Int64, budget: int) -> tuple[Int64, Int64]:
+    """Return the least and the most rows of each block that can have each value; [blocks, values] each.
+
+    The true assignment and every solution are possible, so most bounds need no program of their own.
+
+    Args:
+        program: The program of a class.
+        secret: Sensitive attribute.
+        true: Rows of each block with each value, as they are.
+        budget: Programs that may still be solved; what is not solved keeps the bound of the class alone.
+    """
+    sizes, have = true.sum(axis=1)[:, None], true.sum(axis=0)[None]
+    least, most = np.maximum(have - (have.sum() - sizes), 0), np.minimum(sizes, have)
+    seen = np.stack([true, true])
+    begun = program.solves
+    for block, value in np.ndindex(*true.shape):
+        for upper, limit in ((True, most), (False, least)):
+            if seen[int(upper), block, value] == limit[block, value]:
+                continue
+            if program.solves - begun >= budget:
+                return least, most
+            limit[block, value] = program.find_bound(secret, block, value, upper, seen)
+    return least, most
+
+
+def _build_empty(secret: Secret, sentence: str, details: dict[str, Detail]) -> Finding:
+    """Return a record without a number."""
+    return Finding(
+        attack="refinement",
+        knows=KNOWS,
+        column=secret,
+        measure="largest probability that is proved",
+        number=None,
+        risk=0.0,
+        sentence=sentence,
+        details=details,
+    )

@@ -1,0 +1,210 @@
+"""A lower bound of the loss: no release of a table under the requested guarantees loses less, whatever the method.
+
+Three bounds are computed, and the largest counts. Each is valid by itself:
+1. *nearest class*: the class of a row loses at least what the box of the row and its farthest member loses, and the members
+   must be able to form an allowed class (`kernels.counting.least_classes`);
+2. *boxes*: the linear program over all boxes (`metrics.box_program`), where they can be listed;
+3. *groups of columns*: all columns together lose at least what groups of them lose, each group with classes of its own. A
+   group has the better of the first two bounds.
+
+The bound covers releases as ranges and nodes of hierarchies, with the loss measured in the domains of the table: a form or
+method that widens a column without declared bounds has another measure. A guarantee that cannot be written as limits on shares,
+or that is judged on the whole release, is left out, which only lowers the bound; the record lists it. Where rows may be
+suppressed, guarantees that compare with the distribution of all rows are left out too, because their reference changes.
+
+Source: our own; docs/knit.md has the proofs. Cost: the first bound compares all different combinations of quasi-identifiers
+with each other; within `seconds` it looks at as many as it can, in an order that does not depend on their values, and all
+others count 0.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.geometry import scales
+from closeknit.core.loss import LossBound
+from closeknit.core.method import Progress, ignore_progress
+from closeknit.core.model import Model
+from closeknit.core.schema import Schema
+from closeknit.core.share_limits import ROUNDED
+from closeknit.core.table import Table
+from closeknit.kernels.counting.least_classes import Rows, nearest_classes
+from closeknit.kernels.exchange.knit_guard import CLOSENESS, Guard
+from closeknit.kernels.geometry.boxes import Scales
+from closeknit.kernels.geometry.ranges import costs
+from closeknit.kernels.threads import THREADS, in_threads
+from closeknit.metrics.box_program import Kinds, TooLarge, list_ranges, room_of, solve_boxes
+from closeknit.search.guards import LONGEST, guard_of
+
+STEPS = 2_048  # of the loss, in the bound by the nearest class
+BLOCK = 64  # cells that a thread looks at between two looks at the clock
+MOST_BOXES = 1_500  # boxes of a group of columns
+MOST_ENTRIES = 3_000_000  # of a linear program
+NEAREST, BOXES, GROUPS = "nearest class", "boxes", "groups of columns"
+
+
+@dataclass(frozen=True, eq=False)
+class _Request:
+    """A table with the guarantees that a bound uses, and the time that it has."""
+
+    table: Table
+    models: list[Model]
+    suppress: bool
+    ends: float  # by the monotonic clock
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that are left."""
+        return self.ends - time.monotonic()
+
+    def guard(self) -> Guard:
+        """The guarantees as a guard that is nowhere stricter than the models: caps and floors are moved a hair outwards."""
+        guard = guard_of(self.table, self.models).guard
+        cap, low = guard.cap_num / guard.cap_den, guard.low_num / guard.low_den
+        return guard._replace(
+            cap_num=np.where(cap < 1, np.floor(cap * ROUNDED) + 3, 1).astype(np.int64),
+            cap_den=np.where(cap < 1, ROUNDED, 1).astype(np.int64),
+            low_num=np.maximum(np.ceil(low * ROUNDED) - 3, 0).astype(np.int64),
+            low_den=np.full(len(low), ROUNDED, dtype=np.int64),
+        )
+
+    def narrow(self, names: Sequence[str]) -> _Request:
+        """The same rows with some of the quasi-identifiers."""
+        table, every = self.table, list(self.table.schema.quasi)
+        places = [every.index(name) for name in names]
+        weights = table.schema.weights()
+        schema = Schema(
+            quasi={name: table.schema.quasi[name] for name in names},
+            sensitive=table.schema.sensitive,
+            importance={name: weights[i] for name, i in zip(names, places, strict=True)},
+        )
+        domains = tuple(table.quasi_domains[i] for i in places)
+        quasi = np.ascontiguousarray(table.quasi[:, places])
+        return replace(self, table=replace(table, schema=schema, quasi=quasi, quasi_domains=domains))
+
+
+def bound_table(
+    table: Table, models: Sequence[Model], *, suppress: bool = False, seconds: float = 60, progress: Progress = ignore_progress
+) -> LossBound:
+    """A lower bound of the loss of any release of a table under these guarantees.
+
+    Args:
+        table: the coded table.
+        models: the guarantees.
+        suppress: whether rows may be suppressed.
+        seconds: time for the bound; the first step of each bound is always taken.
+        progress: called with what happens, and the share that is done.
+
+    >>> import closeknit as ck
+    >>> data, schema, models = ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)]
+    >>> found = bound_table(schema.encode(data), models)
+    >>> 0 < found.loss <= ck.anonymize(data, schema, models, ck.Mondrian()).loss
+    True
+    """
+    used, left_out = _split_models(table, models, suppress)
+    request = _Request(table, used, suppress, time.monotonic() + seconds)
+    names = list(table.schema.quasi)
+    if not names or len(table) == 0:
+        return LossBound(loss=0.0, by=NEAREST, left_out=left_out)
+    progress("nearest classes", 0.0)
+    half = replace(request, ends=request.ends - seconds / 2)  # the other half is for the programs
+    loss, looked = _bound_nearest(half, lambda share: progress("nearest classes", share / 2))
+    found = LossBound(loss=loss, by=NEAREST, looked=looked, left_out=left_out)
+    groups = _group_columns(request)
+    whole = sum(request.table.schema.weights())
+    total = 0.0
+    for i, group in enumerate(groups):
+        progress("linear programs", 0.5 + i / len(groups) / 2)
+        weight = sum(request.narrow(group).table.schema.weights()) / whole
+        total += weight * _bound_group(request.narrow(group))
+    if total <= found.loss:
+        return found
+    by = BOXES if len(groups) == 1 else GROUPS
+    return found.model_copy(update={"loss": total, "by": by, "groups": tuple(groups) if by == GROUPS else ()})
+
+
+def _split_models(table: Table, models: Sequence[Model], suppress: bool) -> tuple[list[Model], tuple[str, ...]]:
+    """The guarantees that the bound uses, and the texts of the others."""
+
+    def is_used(model: Model) -> bool:
+        if model.over is not None or model.budget or model.of_method or not model.by_class or (suppress and model.compares):
+            return False
+        # the guard of a long line is stricter than the guarantee
+        if model.bounds == "distance" and model.column is not None and len(np.unique(table.secret(model.column)[0])) > LONGEST:
+            return False
+        return not guard_of(table, [model]).unguarded
+
+    used = [model for model in models if is_used(model)]
+    return used, tuple(model.describe(None) for model in models if model not in used)
+
+
+def _bound_nearest(request: _Request, report: Callable[[float], None]) -> tuple[float, float]:
+    """The bound by the nearest class, and the share of rows that it looks at."""
+    guard, geometry = request.guard(), scales(request.table)
+    kinds, _ = Kinds.of(request.table, guard)
+    first = np.append(np.flatnonzero(np.append(True, (np.diff(kinds.quasi, axis=0) != 0).any(axis=1))), len(kinds.rows))
+    cells = np.ascontiguousarray(kinds.quasi[first[:-1]])
+    rows = np.add.reduceat(kinds.rows, first[:-1])
+    distance = np.array([room_of(guard, v) if kind == CLOSENESS else 0.0 for v, kind in enumerate(guard.kind)])
+    prices, every = costs(geometry), Rows(cells, first, kinds.node, kinds.rows)
+    order = np.random.default_rng(0).permutation(len(cells))  # of places, so of no value
+
+    def look(chosen: NDArray[np.int64]) -> float:
+        found = nearest_classes(prices, guard, distance, every, chosen, STEPS)
+        return float(found @ rows[chosen])
+
+    total, seen = 0.0, 0
+    for a, b in pairwise([*range(0, len(order), BLOCK * THREADS), len(order)]):
+        chosen = order[a:b]
+        total += sum(in_threads(look, [chosen[i : i + BLOCK] for i in range(0, len(chosen), BLOCK)]))
+        seen += int(rows[chosen].sum())
+        report(b / len(order))
+        if request.seconds <= 0:
+            break
+    return total / len(request.table), seen / len(request.table)
+
+
+def _bound_group(request: _Request) -> float:
+    """The bound of a few columns: by boxes where they can be listed in time, else by the nearest class."""
+    if request.seconds > 0 and _count_ranges(request) <= MOST_BOXES:
+        try:
+            guard = request.guard()
+            found = solve_boxes(request.table, guard, suppress=request.suppress, most=MOST_ENTRIES, seconds=request.seconds)
+            return max(found.loss, 0.0)
+        except TooLarge:
+            pass
+    return _bound_nearest(request, lambda share: None)[0]
+
+
+def _count_ranges(request: _Request) -> int:
+    return int(np.prod(list(_ranges(request)), dtype=np.float64))
+
+
+def _ranges(request: _Request) -> Iterator[int]:
+    """Ranges that can be written in each column."""
+    geometry: Scales = scales(request.table)
+    for j in range(request.table.quasi.shape[1]):
+        codes = request.table.quasi[:, j]
+        distinct = len(np.unique(codes))
+        if geometry.numeric[j] and distinct * (distinct + 1) // 2 > MOST_BOXES:
+            yield distinct * (distinct + 1) // 2
+        else:
+            yield len(list_ranges(codes, geometry, j))
+
+
+def _group_columns(request: _Request) -> list[tuple[str, ...]]:
+    """Groups of columns whose boxes can be listed, as few as possible; a column with too many ranges is a group by itself."""
+    groups: list[tuple[list[str], int]] = []
+    for name, count in sorted(zip(request.table.schema.quasi, _ranges(request), strict=True), key=lambda one: one[1]):
+        fitting = next((i for i, (_, boxes) in enumerate(groups) if boxes * count <= MOST_BOXES), None)
+        if fitting is None:
+            groups.append(([name], count))
+        else:
+            groups[fitting] = ([*groups[fitting][0], name], groups[fitting][1] * count)
+    return [tuple(names) for names, _ in groups]

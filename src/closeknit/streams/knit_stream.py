@@ -1,0 +1,214 @@
+"""`KnitStream`: rows wait until the oldest is nearly due, then all of them are cut into classes, a few at a time.
+
+Guarantees, after every batch: each published class has k persons and meets every other requested guarantee; a row is published
+at the latest while the row `delta` positions later is handled; each row is published once or counted as suppressed.
+
+Invariant: every *piece*, a set of waiting rows that may still be cut, meets all guarantees. The first piece is all waiting
+rows, if they do. A piece is replaced by two only if both meet them, and is published whole. So whatever is published meets
+them, whenever that happens (`docs/knit_stream.md`).
+
+Source: our own. The cuts are Mondrian's (LeFevre et al. 2006), chosen by the loss that both sides are expected to have after
+further cuts, and followed one cut further (`kernels.streaming.looking_cuts`). Pieces of more than `SAMPLED` rows choose their
+cut by a sample. Rows that cannot form a class at that time wait until they are due, and are then published with their nearest
+waiting rows as in `KnnStream`, or suppressed.
+
+Cost: log2(delta / k) cuts of every row, spread over the last 1 / `PHASE` of the delay. Memory: delta + 1 rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.model import Model
+from closeknit.core.params import whole
+from closeknit.core.schema import Schema
+from closeknit.kernels.streaming.looking_cuts import propose_cuts
+from closeknit.streams.arrivals import Ints, Reals
+from closeknit.streams.delayed_stream import Clock
+from closeknit.streams.knn_stream import KnnStream
+from closeknit.streams.pending import Pending
+from closeknit.streams.splitting import number_codes
+from closeknit.streams.stream import Emission, Emissions
+
+Flags = NDArray[np.bool_]
+
+PHASE = 32  # a cut takes the last 1 / PHASE of the delay
+SLICES = 256  # steps in which rows are cut and published
+SAMPLED = 1024  # the most rows by which a cut is chosen
+EVERY_ROW = np.empty(0, np.int64)  # in place of the numbers of persons
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Waiting rows that meet all guarantees together.
+
+    Args:
+        positions: their positions, ascending.
+        rows: their quasi-identifiers, or those of a sample, once they are needed.
+        orders: for each column the order of these rows.
+    """
+
+    positions: Ints
+    rows: Reals | None = None
+    orders: Ints | None = None
+
+    @property
+    def sample(self) -> Ints:
+        """Positions by which a cut is chosen: all, or evenly spaced ones."""
+        return self.positions[:: -(-len(self.positions) // SAMPLED)]
+
+    def load(self, pending: Pending) -> Piece:
+        """With rows and orders."""
+        if self.rows is not None:
+            return self
+        rows = pending.quasi(self.sample)
+        return replace(self, rows=rows, orders=np.argsort(rows.T, axis=1, kind="stable"))
+
+    def take(self, inside: Flags) -> Piece:
+        """Some of its rows."""
+        positions = self.positions[inside]
+        if self.rows is None or self.orders is None or len(self.rows) < len(inside):
+            return Piece(positions)
+        number = np.cumsum(inside) - 1
+        orders = number[self.orders[inside[self.orders]]].reshape(len(self.orders), len(positions))
+        return Piece(positions, self.rows[inside], orders)
+
+
+class KnitStream(KnnStream):
+    """All waiting rows, cut into classes with little loss.
+
+    Args:
+        schema: roles and kinds of the columns; every quasi domain must be declared.
+        k: the fewest persons of a class.
+        delta: the longest delay, in rows (10_000) or as a time ("5m").
+        l: the fewest distinct values of the only sensitive column in a class.
+        models: further guarantees about classes.
+        tries: cuts of a piece that are followed one cut further before one is chosen; more take longer and lose less.
+        seed: makes all choices reproducible; by default they are random.
+        clock: a function that returns seconds, or "tick"; used if `delta` is a time.
+
+    >>> from closeknit.core.kinds import flat, numeric
+    >>> schema = Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()}, person="name")
+    >>> stream = KnitStream(schema, k=2, delta=3, seed=1)
+    >>> for age, name in ((30, "Ann"), (70, "Bob"), (31, "Cid"), (71, "Dan")):
+    ...     left = stream.push({"age": age, "name": name, "ill": "flu"})
+    >>> [row["age"] for row in left]
+    ['[30, 31]', '[30, 31]', '[70, 71]', '[70, 71]']
+    """
+
+    name: ClassVar[str] = "knit_stream"
+
+    def __init__(
+        self,
+        schema: Schema,
+        k: int | None = None,
+        delta: int | str = 10_000,
+        l: int | None = None,
+        models: Sequence[Model] | None = None,
+        tries: int = 3,
+        seed: int | None = None,
+        clock: Clock | str | None = None,
+    ) -> None:
+        super().__init__(schema, k, delta, l, models, seed, clock)
+        self.tries = whole("tries", tries, least=0)
+        self.phase = self.delta / PHASE if self.timed else self.delta // PHASE
+        self.pieces: list[Piece] = []  # the last one is cut first
+        self.began = 0.0  # when the first piece was formed: a position, or seconds
+        self.rows = self.left = 0  # of the first piece: its rows, and those that are not yet published
+        self.tried = -1  # the oldest row when all waiting rows were last considered
+
+    def _alarm(self, arrived: float) -> float:
+        if self.pieces:
+            return -np.inf if self.timed else self.handled + self._gap - (self.handled - self.began) % self._gap
+        return arrived + self.delta - (0 if self._oldest() == self.tried else self.phase)
+
+    def _work(self) -> Iterator[Emissions]:
+        y = self._oldest()
+        if (
+            not self.pieces
+            and y is not None
+            and y != self.tried
+            and self._arrival_of(y) + self.delta - self.phase <= self._time
+        ):
+            self._begin(y)
+        if self.pieces and (self.timed or (self.handled - self.began) % self._gap == 0):
+            yield from self._cut((self._time - self.began) / self.phase if self.phase else 1.0)
+
+    def _expire(self, y: int) -> Iterator[Emissions]:
+        if not self.pieces:
+            self._begin(y)
+        if self.pieces:
+            yield from self._cut(1.0)
+        else:
+            yield from super()._expire(y)
+
+    def _end(self) -> Iterator[Emissions]:
+        yield from self._cut(1.0)
+        if len(waiting := self._waiting()):
+            self._begin(int(waiting[0]))
+        yield from self._cut(1.0)
+        yield from super()._end()
+
+    def _begin(self, y: int) -> None:
+        """Make all waiting rows the first piece, if they meet the guarantees; y is the oldest."""
+        self.tried, waiting = y, self._waiting()
+        if self._holds(waiting):
+            self.pieces, self.began, self.rows, self.left = [Piece(waiting)], self._time, len(waiting), len(waiting)
+
+    def _cut(self, share: float) -> Iterator[list[Emission]]:
+        """Cut pieces until this share of the rows is published."""
+        classes = []
+        while self.pieces and self.rows - self.left < min(share, 1.0) * self.rows:
+            piece = self.pieces.pop()
+            if (parts := self._divide(piece)) is not None:
+                self.pieces += parts
+                continue
+            self.left -= len(piece.positions)
+            classes.append(Emission(piece.positions, at=self.handled))
+        if classes:
+            self._note_wait(classes)
+            yield classes
+
+    def _divide(self, piece: Piece) -> list[Piece] | None:
+        """Both sides of the best cut whose sides meet the guarantees; None if there is none."""
+        size = len(piece.positions)
+        if size < 2 * self.k:
+            return None
+        piece = piece.load(self.pending)
+        assert piece.rows is not None and piece.orders is not None
+        person_of, sampled = EVERY_ROW, len(piece.rows) < size
+        if self.judge.by_person:
+            person_of = number_codes(self.pending.persons(piece.sample))[0]
+        share = len(piece.rows) / size
+        cuts = propose_cuts(self.coder.axes, piece.rows, piece.orders, person_of, self.k, share, self.tries)
+        for column, first, last in cuts.tolist():
+            j = int(column)
+            values = self.pending.quasi_column(piece.positions, j) if sampled else piece.rows[:, j]
+            inside = (values >= first) & (values <= last)
+            if self._holds(piece.positions[inside]) and self._holds(piece.positions[~inside]):
+                return [piece.take(~inside), piece.take(inside)]
+        return None
+
+    def _note_wait(self, classes: list[Emission]) -> None:
+        if self.timed and (y := self._oldest()) is not None and any(each.positions[0] == y for each in classes):
+            self.counters.wait_most = max(self.counters.wait_most, self.now - self._time_of(y))
+
+    @property
+    def _gap(self) -> int:
+        """Rows from one slice to the next."""
+        return max(1, int(self.phase) // SLICES)
+
+    def _state(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in ("began", "rows", "left", "tried")}
+        return super()._state() | own | {"pieces": [piece.positions for piece in self.pieces]}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        for name in ("began", "rows", "left", "tried"):
+            setattr(self, name, state[name])
+        self.pieces = [Piece(positions) for positions in state["pieces"]]

@@ -1,0 +1,175 @@
+"""KnitStream keeps the guarantees of Castle by the same checker, loses less than it, and never works long for one row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import closeknit as ck
+from closeknit.core.columns import Columns
+from closeknit.streams import knit_stream
+from closeknit.streams.knit_stream import KnitStream, Piece
+from closeknit.streams.stream_request import StreamRequest
+from conftest import examples
+from streams_checked import Watched, bursts_and_silence, raw_rows, same_in_blocks, schema
+
+quiet = pytest.mark.filterwarnings("ignore:with delta")
+slow = settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+DIVERSE = st.sampled_from([None, 2, 3])
+DELAYS = st.sampled_from([1, 4, 9, 20, 33, 40])  # from 32 on a cut takes several steps
+
+
+@quiet
+@slow
+@given(raw_rows(90), st.integers(1, 6), DELAYS, st.booleans(), DIVERSE)
+def test_every_guarantee_at_every_instant(rows: list[Any], k: int, delta: int, persons: bool, l: Any) -> None:
+    stream = KnitStream(schema(persons), k, delta, l, seed=3)
+    watched = Watched(stream, persons=persons, distinct=l or 1)
+    for row in rows:
+        watched.push(row)
+    watched.flush()
+    assert stream.counters.delay_most <= delta
+
+
+@quiet
+@slow
+@given(raw_rows(), st.lists(st.sampled_from([0, 0, 0, 0.1, 0.5, 2, 31]), min_size=60, max_size=60), st.data())
+def test_seconds_with_bursts_and_silence(rows: list[Any], gaps: list[float], data: st.DataObject) -> None:
+    now = [1000.0]
+    stream = KnitStream(schema(), 2, "10s", seed=3, clock=lambda: now[0])
+    bursts_and_silence(Watched(stream), rows, gaps, now, data)
+
+
+@quiet
+@slow
+@given(raw_rows(90), st.integers(1, 4), DELAYS, st.booleans(), DIVERSE, st.lists(st.integers(0, 99)))
+def test_blocks_do_not_matter(rows: list[Any], k: int, delta: int, persons: bool, l: Any, cuts: list[int]) -> None:
+    same_in_blocks(lambda: KnitStream(schema(persons), k, delta, l, seed=5), rows, cuts)
+
+
+def many(count: int) -> list[dict[str, Any]]:
+    return [{"age": i * 7 % 100, "city": "Rome", "sex": "fm"[i % 2], "ill": "flu", "name": str(i % 90)} for i in range(count)]
+
+
+def test_blocks_do_not_matter_in_seconds() -> None:
+    def make() -> KnitStream:
+        times = iter(np.cumsum(np.arange(10_000) % 4 / 4).tolist())
+        return KnitStream(schema(), 3, "40s", seed=5, clock=lambda: next(times))
+
+    same_in_blocks(make, many(400), [10, 11, 200])
+
+
+def test_every_piece_meets_the_guarantees_and_no_row_is_in_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knit_stream, "SAMPLED", 40)  # so that cuts are chosen by samples too
+    stream, seen = KnitStream(schema(), k=4, delta=640, l=None, seed=1), 0
+    for row in many(2500):
+        stream.push(row)
+        seen += len(stream.pieces) > 1
+        waiting = np.concatenate([np.empty(0, np.int64), *(piece.positions for piece in stream.pieces)])
+        assert len(np.unique(waiting)) == len(waiting) == (stream.left if stream.pieces else 0)
+        assert set(waiting.tolist()) <= set(stream.pending.positions().tolist())
+        for piece in stream.pieces:
+            assert len(np.unique(stream.pending.persons(piece.positions))) >= 4
+    assert seen > 20 and stream.counters.suppressed == 0
+
+
+def test_a_cut_is_published_step_by_step() -> None:
+    """In the last 32nd of the delay, evenly: no row waits for the work of all others."""
+    stream, out = KnitStream(schema(False), k=5, delta=3200, seed=1), []
+    for row in many(3400):
+        out.append(len(stream.push(row)))
+    assert sum(out[:3101]) == 0 and sum(out[3101:3201]) == 3101
+    assert max(out) <= 5 * 3101 // 100 and sum(count > 0 for count in out) > 80
+
+
+def test_parts_of_a_piece_keep_their_orders() -> None:
+    chance = np.random.default_rng(1)
+    rows = chance.integers(0, 5, (50, 3)).astype(float)  # with ties
+    piece = Piece(np.arange(100, 150), rows, np.argsort(rows.T, axis=1, kind="stable"))
+    part = piece.take(rows[:, 1] > 2)
+    assert part.rows is not None and part.orders is not None
+    assert part.orders.tolist() == np.argsort(part.rows.T, axis=1, kind="stable").tolist()
+    assert part.rows.tolist() == rows[part.positions - 100].tolist()
+
+
+def test_it_loses_less_than_castle_and_than_mondrian_in_windows() -> None:
+    chance = np.random.default_rng(1)
+    numbers = {f"n{j}": chance.beta(2, 2 + j, 6000).round(3).tolist() for j in range(6)}
+    columns = Columns.of({**numbers, "ill": ["flu"] * 6000})
+    kinds = ck.Schema(quasi=dict.fromkeys(numbers, ck.numeric(0, 1)), sensitive={"ill": ck.flat()})
+    streams = [
+        KnitStream(kinds, k=20, delta=1000, seed=1),
+        ck.Castle(kinds, k=20, delta=1000, seed=1),
+        ck.Windowed(ck.Mondrian(), kinds, [ck.KAnonymity(20)], omega=1000, advance=1000, seed=1),
+    ]
+    for stream in streams:
+        stream.push_many(columns)
+    knit, castle, mondrian = (stream.counters.loss for stream in streams)
+    assert knit < 0.85 * castle and knit < 0.99 * mondrian, (knit, castle, mondrian)
+
+
+def test_diversity_limits_the_cuts() -> None:
+    rows = [
+        {"age": i % 50, "city": "Rome", "sex": "f", "ill": "flu" if i % 50 < 25 else "gout", "name": str(i)} for i in range(500)
+    ]
+    stream = KnitStream(schema(), k=3, delta=320, l=2, seed=1)
+    watched = Watched(stream, distinct=2)
+    for row in rows:
+        watched.push(row)
+    watched.flush()
+    assert stream.counters.suppressed == 0
+
+
+@quiet
+def test_rows_that_cannot_form_a_class_are_published_with_the_nearest_or_suppressed() -> None:
+    same = {"city": "Rome", "sex": "f"}
+    rows = [(30, "flu", "A"), (31, "flu", "B"), (32, "gout", "A"), (60, "gout", "C"), (50, "SARS", "D"), (51, "flu", "E")]
+    stream = KnitStream(schema(), k=6, delta=4, seed=1)  # five persons wait at most
+    for age, ill, name in rows:
+        assert stream.push({"age": age, "ill": ill, "name": name, **same}) == []
+    assert stream.flush() == [] and stream.counters.suppressed == 6
+
+
+def test_memory_is_bounded_by_the_delay() -> None:
+    stream = KnitStream(schema(), k=5, delta=100, seed=1)
+    for row in many(2000):
+        stream.push(row)
+        assert len(stream.pending) <= 101
+    assert len(stream.pending._here) == 128 and stream.counters.suppressed == 0
+
+
+def test_a_checkpoint_in_the_middle_of_a_cut_resumes_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    rows, stops = many(900), 0
+    one = KnitStream(schema(), 4, 320, seed=1)
+    for row in rows:
+        if len(one.pieces) > 1 and stops < 5:
+            stops += 1
+            one.save(tmp_path / "stream")
+            other = KnitStream.load(tmp_path / "stream")
+            assert [piece.positions.tolist() for piece in other.pieces] == [piece.positions.tolist() for piece in one.pieces]
+            assert one.push(row) == other.push(row)
+            one = other
+        else:
+            one.push(row)
+    assert stops == 5
+    whole = KnitStream(schema(), 4, 320, seed=1)
+    for row in rows:
+        whole.push(row)
+    assert whole.flush() == one.flush() and whole.counters == one.counters
+
+
+def test_a_guarantee_with_a_reference_names_the_streams_that_have_one() -> None:
+    with pytest.raises(ck.BadInput, match=r"t_closeness compares with a reference.*SabreWindow, BurelWindow and Windowed"):
+        KnitStream(schema(), k=2, models=[ck.TCloseness("ill", 0.2)])
+
+
+def test_parameters_without_a_name_are_its_own() -> None:
+    requested = StreamRequest.of({"k": 3, "delta": "5s", "time": "seen"})
+    assert isinstance(requested.build(schema(), [], 1), KnitStream) and requested.time == "seen"
+    with pytest.raises(ck.BadInput, match="stream 'knit_stream' has no parameter 'eta'"):
+        StreamRequest.of({"k": 4, "eta": 4})
