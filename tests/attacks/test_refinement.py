@@ -142,7 +142,8 @@ def compare_with_enumeration(seed: int, models: Sequence[Model], method: Method)
     assert vetoes is not None
     for number in range(partition.count):
         members = np.flatnonzero(partition.class_of == number)
-        program = Program.of(table, members, vetoes.of_class(number), guards)
+        program = Program.of(table, members, vetoes.of_class(number), guards, 10**6)
+        assert program is not None and Program.of(table, members, vetoes.of_class(number), guards, program.size - 1) is None
         true = program.count_true("ill")
         least, most = find_ranges(program, "ill", true, 10**6)
         expected = enumerate_ranges(table, program, vetoes.of_class(number), judged)

@@ -97,8 +97,8 @@ class Program:
     unsettled: int = 0
 
     @classmethod
-    def of(cls, table: Table, members: Int64, vetoes: Sequence[Veto], guards: Guards) -> Program:
-        """Set up the program of the class with these rows of the table."""
+    def of(cls, table: Table, members: Int64, vetoes: Sequence[Veto], guards: Guards, most: int) -> Program | None:
+        """Set up the program of the class with these rows of the table; None where it has more than `most` variables."""
         vetoes = [] if guards.open_ended else vetoes
         place = np.full(len(table), -1, dtype=np.int64)
         place[members] = np.arange(len(members))
@@ -110,9 +110,13 @@ class Program:
         group_of, blocks = _group_members(table.quasi[members], marks)
         values = {name: np.unique(table.secret(name)[0][members]).astype(np.int64) for name in guards.secrets}
         found = cls(table, members, guards, group_of, [Block(members[rows], owned) for rows, owned in blocks], values)
+        if sum(map(len, values.values())) * (int(group_of.max()) + 1) > most:
+            return None
         found._count_rows()
         for veto, mine in zip(vetoes, within, strict=True):
             found._add_veto(veto, mine)
+            if found.size > most:
+                return None
         return found
 
     @property

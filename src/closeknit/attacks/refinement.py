@@ -162,14 +162,12 @@ def refine_classes(
         if tally.solves >= solves:
             break
         members = order[starts[number] : starts[number + 1]]
-        program = Program.of(table, members, vetoes.of_class(number), guards)
+        program = Program.of(table, members, vetoes.of_class(number), guards, MOST)
         tally.looked_at += 1
-        if program.vetoes == 0 or len(program.values[secret]) < 2:
-            continue
-        if program.size > MOST:
+        if program is None:
             tally.too_large += 1
-            continue
-        tally.add(program, secret, solves)
+        elif program.vetoes > 0 and len(program.values[secret]) > 1:
+            tally.add(program, secret, solves)
     return tally.finding(secret, partition.count)
 
 
