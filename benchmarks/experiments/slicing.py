@@ -75,7 +75,7 @@ def _attacks(trial: Trial) -> Attacks:
     return found
 
 
-def _told(against: Against | None) -> float:
+def _auc(against: Against | None) -> float:
     """Return the AUC, or nothing where there is no one to separate."""
     return 0.5 if against is None or against.auc is None else against.auc
 
@@ -141,7 +141,7 @@ def matching(trial: Trial) -> Figure:
         for name in SETTINGS
         if name != BUCKETS
     }
-    auc = {name: {float(p): _told(found[name][p].fakes) for p in sizes} for name in shares}
+    auc = {name: {float(p): _auc(found[name][p].fakes) for p in sizes} for name in shares}
     more = [(name, p) for name in auc for p in sizes if auc[name][p] > 0.5]
     better = [name for name, line in auc.items() if line[sizes[-1]] < line[sizes[0]]]
     five = [p for p in sizes if auc[OCC_7_FIVE][p] < auc[OCC_7_TWO][p]]
@@ -240,7 +240,7 @@ def groupings(trial: Trial) -> Figure:
             for how, group in GROUPINGS.items()
         }
         auc = {
-            how: {float(p): _told(with_outsiders(table, group, p).outsiders) for p in sizes} for how, group in GROUPINGS.items()
+            how: {float(p): _auc(with_outsiders(table, group, p).outsiders) for p in sizes} for how, group in GROUPINGS.items()
         }
         most += sum(many["spread"][p] == max(many[how][p] for how in SCATTERED) for p in many["spread"])
         least += sum(auc["spread"][p] == min(auc[how][p] for how in SCATTERED) for p in auc["spread"])

@@ -68,7 +68,7 @@ def window_queries(trial: Trial) -> Figure:
         panels.append(panel(x, lines, y=ERROR))
     most = {way: max(y for lines in found.values() for y in lines[way].values()) for way in (CASTLE, REUSE, ASTRAY)}
     claims = [
-        Claim("the error stays below 13 % in all of it", max(most.values()) < BELOW, _told(most)),
+        Claim("the error stays below 13 % in all of it", max(most.values()) < BELOW, _list_largest(most)),
         moves(found["delta"], (CASTLE, REUSE), "it falls as delta grows", grows=False),
         moves(found["k"], (CASTLE, REUSE), "it grows with k", grows=True),
         moves(found["theta"], (CASTLE, REUSE), "it falls as theta grows", grows=False),
@@ -169,7 +169,7 @@ def _count(trial: Trial) -> int:
     return FEW_QUERIES if trial.quick else QUERIES
 
 
-def _told(most: Drawn | dict[str, float]) -> str:
+def _list_largest(most: Drawn | dict[str, float]) -> str:
     return "at most " + "; ".join(f"{way} {error:.1%}" for way, error in most.items())
 
 
