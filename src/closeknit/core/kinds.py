@@ -17,6 +17,7 @@ from closeknit.core.tree import Tree
 class Flat(Nominal):
     """Values without structure: a cell is one value or `*`.
 
+    >>> import numpy as np
     >>> Flat().bind(np.array(["m", "f"], dtype=object))[1].tolist()
     [1, 0]
     """
