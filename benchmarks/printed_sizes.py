@@ -127,7 +127,7 @@ def least_distances(table: Table) -> dict[int, tuple[float, float, float]]:
 
 
 def too_few(found: dict[int, tuple[float, float, float]], place: int) -> list[Cell]:
-    """Cells in which no class of the least size keeps t: occupation by its tree (0) or by equal distances (1)."""
+    """Cells in which no class of the least size meets t: occupation by its tree (0) or by equal distances (1)."""
     return [cell for cell in cells() if max(found[cell.least][place], found[cell.least][2]) > cell.t]
 
 
@@ -153,7 +153,7 @@ def report(section: Section, table: Table, adult: bool) -> None:
         short = too_few(found, place)
         never = [c for c in short if min(max(found[s][place], found[s][2]) for s in range(c.least, c.largest + 1)) > c.t]
         section.say(
-            f"With {said}, no class of the printed least size keeps t in {len(short)} cells: {_listed(short)}. "
+            f"With {said}, no class of the printed least size meets t in {len(short)} cells: {_listed(short)}. "
             f"In {len(never)} of them no class of any size up to the printed largest one does: {_listed(never)}."
         )
     section.say(
@@ -180,7 +180,7 @@ def _claims(section: Section) -> None:
     section.say(f"It says that for k = 15 and 20 their sizes are equal to k; {len(apart)} cells differ: {_listed(apart)}.")
     section.say(
         "The printed means lie between least and largest everywhere, and the odd sizes 16 and 11 at k = 5 fit the two rows "
-        "that 5 leaves over: of these nothing is said."
+        "that 5 leaves over: these are plausible."
     )
 
 

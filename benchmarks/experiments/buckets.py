@@ -46,7 +46,7 @@ def shown(columns: Slice) -> str:
 
 @dataclass(frozen=True)
 class Sliced:
-    """A table as codes per column group, with the secret and without."""
+    """A table as codes per column group, with the sensitive attribute and without."""
 
     values: Int32
     known: Int32

@@ -1,4 +1,4 @@
-"""The dissertation on methods to achieve t-closeness, ch. 3: an example, and one secret among random partitions."""
+"""The dissertation on methods to achieve t-closeness, ch. 3: an example, one sensitive attribute among random partitions."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def tables_3(trial: Trial) -> Figure:
     return Figure(
         "Tables 3.2 to 3.4: an example of 250 salaries",
         f"250 rows, ten salaries with the frequencies of table 3.2, k = {K_OF_TABLES}: five classes. Distances are ordered, "
-        "over the ten salaries in the order of their values. Classes stand in the order of their salaries' counts.",
+        "over the ten salaries in the order of their values. Classes are listed in the order of their salaries' counts.",
         [
             Claim("dealing by frequency gives the classes of table 3.3", same, "the same counts" if same else "other counts"),
             Claim(
                 f"these classes are {max(PRINTED_DISTANCES)}-close",
                 bool(max(t) <= max(PRINTED_DISTANCES) + 5e-7),
-                f"they are {max(t):.6f}-close; the print measures along the ranks of frequencies, where 85K stands "
-                "between 75K and 55K",
+                f"they are {max(t):.6f}-close; the source measures along the ranks of frequencies, where 85K lies between 75K "
+                "and 55K",
             ),
         ],
         [
@@ -64,7 +64,7 @@ def tables_3(trial: Trial) -> Figure:
         ],
         tables=[(["dealt by frequency: rows with", *(f"{values[i]}K" for i in by_frequency)], rows)],
         remark=f"Dealt in the order of salaries, the default here, classes are {nearest:.6f}-close: "
-        f"{nearest / max(t):.0%} of what dealing by frequency reaches.",
+        f"{nearest / max(t):.0%} of the distance of dealing by frequency.",
     )
 
 
@@ -81,13 +81,13 @@ def _classes(secret: Secret, order: str) -> tuple[np.ndarray, np.ndarray]:
 
 def figure_3_1(trial: Trial) -> Figure:
     """The made-up frequencies."""
-    return _groups("Figure 3.1: one secret among random partitions, made-up frequencies", frequencies(), trial)
+    return _groups("Figure 3.1: one sensitive attribute among random partitions, made-up frequencies", frequencies(), trial)
 
 
 def figure_3_2(trial: Trial) -> Figure:
     """Heart disease."""
     secret = cholesterol(trial)
-    return _groups("Figure 3.2: one secret among random partitions, heart disease", secret, trial)
+    return _groups("Figure 3.2: one sensitive attribute among random partitions, heart disease", secret, trial)
 
 
 def _groups(title: str, secret: Secret, trial: Trial) -> Figure:

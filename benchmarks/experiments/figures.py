@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +14,7 @@ import sections
 from pictures import Panel
 
 PICTURES = Path("pictures", "experiments")  # next to the page
+WIDTH = 119  # of a line
 Value = TypeVar("Value")
 
 
@@ -35,8 +38,8 @@ class Trial:
 class Claim:
     """One sentence of the source; whether it holds here, or in which share of the settings; and the numbers that say so.
 
-    >>> Claim("it falls", True, "").word, Claim("it falls", 0.9, "").word, Claim("it falls", 0, "").word
-    ('so', 'so in part', 'not so')
+    >>> [Claim("it falls", holds, "").word for holds in (True, 0.9, 0)]
+    ['Confirmed', 'Confirmed in part', 'Not confirmed']
     """
 
     source: str
@@ -45,8 +48,8 @@ class Claim:
 
     @property
     def word(self) -> str:
-        """So, or not."""
-        return "so" if self.holds >= 1 else "so in part" if self.holds > 0 else "not so"
+        """Whether the sentence holds here."""
+        return "Confirmed" if self.holds >= 1 else "Confirmed in part" if self.holds > 0 else "Not confirmed"
 
 
 @dataclass(frozen=True)
@@ -92,14 +95,29 @@ class Figure:
     def text(self, picture: Path | None) -> str:
         """As Markdown, below the heading of its source."""
         part = sections.Section(self.title)
-        part.say(f"![{self.title}]({picture.as_posix()})" if picture else None)
-        said = [f"The source: {one.source}. Here {one.word}: {one.here}." for one in self.claims]
-        part.say(" ".join([f"**{self.verdict}.**", *said, *([self.remark] if self.remark else [])]))
+        part.say(f"![{self.title.partition(':')[0]}]({picture.as_posix()})" if picture else None)
+        part.say(f"**{self.verdict}.**")
+        part.say("\n".join(wrap(f"- The source: {one.source}. {one.word}: {one.here}.", "  ") for one in self.claims))
+        part.say(wrap(self.remark))
         for head, rows in self.tables:
             part.table(head, rows)
-        part.parts.extend(self.details)
-        part.say(f"*{self.settings}*")
+        part.parts.extend(map(wrap, self.details))
+        part.say(wrap(f"*{self.settings}*"))
         return f"#{part.text()}"
+
+
+def wrap(text: str, indent: str = "") -> str:
+    """The paragraph in lines that are short enough for the page; no line begins with what Markdown reads as a list.
+
+    >>> print(wrap("Rows " + 23 * "many " + "+ 1"))
+    Rows many many many many many many many many many many many many many many many many many many many many many many
+    many + 1
+    """
+    if text.startswith("|"):
+        return text
+    glued = re.sub(r" (?=(?:[-+*#>=|]|\d+[.)])+(?: |$))", "\0", text)  # such a word stays with the one before it
+    lines = textwrap.wrap(glued, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace("\0", " ")
 
 
 Experiment = Callable[[Trial], Figure]

@@ -26,7 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the benchmarks: what both measure with stands there
 
 import tables
-from experiments.figures import PICTURES, Trial
+from experiments.figures import PICTURES, Trial, wrap
 from experiments.sources import SOURCES
 from sections import Section, replace, sections_of
 
@@ -34,13 +34,17 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE, SUMMARY = "experiments.md", "in_short"
 HEAD = """# The sources' experiments
 
-What each [source](bibliography.md) measured, run again with the methods as they are here, on the same public tables. Every
-figure and sentence below was written by `python benchmarks/experiments/run.py`, which computes the verdicts too; nothing is
-typed by hand. What a source prints in numbers stands in the picture as a dashed line; of what it only draws, its finding is
-quoted in words. What was measured beyond the sources, speed above all, stands in `benchmarks/RESULTS.md`.
+This page repeats what each [source](bibliography.md) measured, with the methods of this package and on the same public
+tables. `python benchmarks/experiments/run.py` measures, draws the figures and computes the verdicts: to repeat one
+figure, run the command below it.
 
-Some sources look at large t. There a class may hold a single value, so the guarantee
-[excludes nothing](guarantees.md#guarantees-that-exclude-nothing) for these values; the releases are made with
+A dashed line in a picture shows numbers that the source prints. Where a source only draws, its finding is quoted in
+words. Each finding is confirmed, confirmed in part or not confirmed; a figure is reproduced if all of them are
+confirmed. Other measurements, such as speed, are in `benchmarks/RESULTS.md`. The [glossary](glossary.md) defines the
+terms.
+
+Some sources measure a large t. A class may then hold a single value, so the guarantee
+[excludes nothing](guarantees.md#guarantees-that-exclude-nothing) for these values. These releases are made with
 `allow_vacuous=True`, and their certificates state the share of rows concerned.
 """
 
@@ -72,7 +76,7 @@ def _run(source: str, figure: str, trial: Trial, into: Path) -> None:
     note = f"`python benchmarks/experiments/run.py {source}:{figure}{how}`, {datetime.date.today()}, {took:,.0f} s."
     text = f"{made.text(picture if drawn else None)}\n\n{note}"
     page, order = into / PAGE, _order()
-    replace(page, source, f"## {SOURCES[source].title}\n\n{SOURCES[source].about}", order, HEAD)
+    replace(page, source, f"## {SOURCES[source].title}\n\n{wrap(SOURCES[source].about)}", order, HEAD)
     replace(page, f"{source}_{_key(figure)}", text, order, HEAD)
     replace(page, SUMMARY, _summary(sections_of(page)), order, HEAD)
     print(text, end="\n\n", flush=True)

@@ -24,7 +24,8 @@ ONE_HOT = "PcaDraw, one-hot, not scaled"
 PRINTED_IN = dict(zip((ONE, TWO, CONTRAST), printed_sizes.TABLES, strict=True))
 SMALL_ROWS, SMALL_KS, SMALL_TS = 400, (2, 10), (0.2, 0.5)
 ABOUT = (
-    "Rong Wang, Yan Zhu, Tung-Shou Chen, Chin-Chen Chang, 2018: [algorithms 1 and 2](draws.md) on Adult. Secrets: occupation "
+    "Rong Wang, Yan Zhu, Tung-Shou Chen, Chin-Chen Chang, 2018: [algorithms 1 and 2](draws.md) on Adult. Sensitive attributes: "
+    "occupation "
     "(14 values, tree) and education-num (16, ordered), each with the same t. Algorithms 1 and 2 are as the paper has them, k "
     "groups, but no row is lost and unions are judged again. FcmDraw and PcaDraw also try other numbers of groups, exchange "
     "rows and cut classes. Contrast: [Microaggregation](microaggregation.md), k first."
@@ -134,7 +135,7 @@ def arithmetic(trial: Trial) -> Figure:
         [
             Claim("75 cells of class sizes, each of a release of all rows", not left, f"{len(left)} cells leave rows over"),
             Claim(
-                "and each keeps t for both secrets",
+                "and each meets t for both sensitive attributes",
                 not short,
                 f"in {len(short)} cells no class of the least size can, with the tree of occupations that is used here",
             ),
@@ -151,10 +152,10 @@ def arithmetic(trial: Trial) -> Figure:
 
 
 def _before_merging(section: Section, trial: Trial) -> None:
-    """How many of the classes that were drawn break t, at every k and t."""
+    """How many of the classes that were drawn violate t, at every k and t."""
     table = encoded(_source(trial))
     section.say(
-        "Before merging: the share of the classes drawn from k groups that break t, and their largest size. A cell of tables "
+        "Before merging: the share of the classes drawn from k groups that violate t, and their largest size. A cell of tables "
         "6 or 7 with all classes of k rows needs 0 % here."
     )
     for grouping, said in (("fcm", "algorithm 1"), ("pca", "algorithm 2")):
@@ -163,7 +164,7 @@ def _before_merging(section: Section, trial: Trial) -> None:
             drawn = Drawn(grouping).classes(table, k, SEED)
             shares = [find_broken_classes(table, drawn, build_models(k, t)).mean() for t in TS]
             lines.append([f"k = {k}", *(f"{share:.1%}" for share in shares), int(np.bincount(drawn.class_of).max())])
-        section.table([f"{said}: break t, not merged", *(f"t = {t}" for t in TS), "largest"], lines)
+        section.table([f"{said}: violate t, not merged", *(f"t = {t}" for t in TS), "largest"], lines)
 
 
 def figures_3_to_5(trial: Trial) -> Figure:
@@ -191,7 +192,7 @@ def figures_3_to_5(trial: Trial) -> Figure:
         )
     return Figure(
         "Figures 3 to 5: loss",
-        f"{_source(trial).remark} Loss: the paper's, summed over the seven quasi columns, mean over rows.",
+        f"{_source(trial).remark} Loss: the paper's, summed over the seven quasi-identifiers, mean over rows.",
         said,
         [Panel("t", "loss (0..7)", {f"k = {k}": line for k, line in loss[name].items()}, title=name) for name in names],
         remark="Our versions lose " + " and ".join(f"{gain[n]:.2f} times ({OURS[n]}) that of {n}" for n in OURS) + ".",

@@ -44,12 +44,14 @@ OCC_7_TWO, OCC_7_FIVE, BUCKETS, OCC_15_FIVE = "OCC-7, c = 2", "OCC-7, c = 5", "O
 SETTINGS: dict[str, Slice] = {OCC_7_TWO: TWO, OCC_7_FIVE: FIVE, BUCKETS: BUCKETIZED, OCC_15_FIVE: OCC_15}
 ABOUT = (
     "Shivani Rohilla, Megha Sharma, A. Kulothungan, Manish Bhardwaj, 2015: [slicing](slicing.md) of Adult. It prints four "
-    f"numbers; its figures are missing, so its findings are quoted. OCC-7: {', '.join(OCC_7)}; {SECRET} is the secret. The "
+    f"numbers; its figures are missing, so its findings are quoted. OCC-7: {', '.join(OCC_7)}; {SECRET} is the sensitive "
+    "attribute. The "
     "source names neither its seven attributes nor the columns at c = 2. "
     f"c = 5: {shown(FIVE)}, as printed. c = 2: {shown(TWO)}, the printed column against the rest. "
     "OCC-15 at c = 5: as printed. Buckets are random, of p rows, the last one smaller; the source names "
     "p = 100, the other sizes are ours."
 )
+WITH, WITHOUT = "with the sensitive attribute", "without the sensitive attribute"
 UNDERSTOOD = (
     "So the printed numbers are best understood as counts of tuples of quasi-identifiers, which is also what an attacker knows "
     "who asks whether a person is in the table."
@@ -73,7 +75,7 @@ def _attacks(trial: Trial) -> Attacks:
     return found
 
 
-def _told(against: Against | None) -> float:
+def _auc(against: Against | None) -> float:
     """Return the AUC, or nothing where there is no one to separate."""
     return 0.5 if against is None or against.auc is None else against.auc
 
@@ -139,7 +141,7 @@ def matching(trial: Trial) -> Figure:
         for name in SETTINGS
         if name != BUCKETS
     }
-    auc = {name: {float(p): _told(found[name][p].fakes) for p in sizes} for name in shares}
+    auc = {name: {float(p): _auc(found[name][p].fakes) for p in sizes} for name in shares}
     more = [(name, p) for name in auc for p in sizes if auc[name][p] > 0.5]
     better = [name for name, line in auc.items() if line[sizes[-1]] < line[sizes[0]]]
     five = [p for p in sizes if auc[OCC_7_FIVE][p] < auc[OCC_7_TWO][p]]
@@ -177,8 +179,8 @@ def matching(trial: Trial) -> Figure:
 def printed(trial: Trial) -> Figure:
     """The three printed numbers, for every division of the attributes in two."""
     frame = _table(trial)[0]
-    ways = {"with the secret": OCC_7, "without the secret": OCC_7[:-1]}
-    ways = {"without the secret": OCC_7[2:-1]} if trial.quick else ways
+    ways = {WITH: OCC_7, WITHOUT: OCC_7[:-1]}
+    ways = {WITHOUT: OCC_7[2:-1]} if trial.quick else ways
     found = {what: {columns: _figures(frame, columns) for columns in _divisions(names)} for what, names in ways.items()}
     near = {what: min(divided, key=lambda columns, d=divided: _apart(d[columns])) for what, divided in found.items()}
     within = {what: sum(_apart(figures) <= np.log(1.25) for figures in divided.values()) for what, divided in found.items()}
@@ -200,11 +202,11 @@ def printed(trial: Trial) -> Figure:
             Claim(
                 "every combination of quasi-identifiers occurs once",
                 quasi == frame.height,
-                f"the six have {quasi:,} combinations in {frame.height:,} rows, with the secret {whole:,}",
+                f"the six have {quasi:,} combinations in {frame.height:,} rows, with the sensitive attribute {whole:,}",
             ),
         ],
         tables=[([f"OCC-7, c = 2, p = {USUAL}", "fakes", "fakes, > 20", "original rows, > 20"], lines)],
-        remark=UNDERSTOOD if within.get("without the secret", 0) > within.get("with the secret", 0) else "",
+        remark=UNDERSTOOD if within.get(WITHOUT, 0) > within.get(WITH, 0) else "",
     )
 
 
@@ -238,7 +240,7 @@ def groupings(trial: Trial) -> Figure:
             for how, group in GROUPINGS.items()
         }
         auc = {
-            how: {float(p): _told(with_outsiders(table, group, p).outsiders) for p in sizes} for how, group in GROUPINGS.items()
+            how: {float(p): _auc(with_outsiders(table, group, p).outsiders) for p in sizes} for how, group in GROUPINGS.items()
         }
         most += sum(many["spread"][p] == max(many[how][p] for how in SCATTERED) for p in many["spread"])
         least += sum(auc["spread"][p] == min(auc[how][p] for how in SCATTERED) for p in auc["spread"])
@@ -292,8 +294,10 @@ def worth(trial: Trial) -> Figure:
                 lines.setdefault("the table itself", {})[l] = scores.original.accuracy
     return Figure(
         "Sections 1 and 6: utility of slices compared with generalization and bucketization",
-        f"{_table(trial)[1]} {', '.join(workload.QUASI)}, and {SECRET} as the secret, which stands in at most 1/l of a class "
-        f"or bucket. Median error of {count:,} COUNT queries over three quasi columns and the secret; share of "
+        f"{_table(trial)[1]} {', '.join(workload.QUASI)}, and {SECRET} as the sensitive attribute, which fills at most 1/l of "
+        "a class "
+        f"or bucket. Median error of {count:,} COUNT queries over three quasi-identifiers and the sensitive attribute; share "
+        "of "
         f"{split.test.rows:,} other rows that a random forest guesses right. The source gives no settings and no numbers.",
         _worth_said(errors, learned),
         [
@@ -319,13 +323,13 @@ def _worth_said(
     table = [target for target, means in guessed.items() if sliced[target] >= means["the table itself"]]
     return [
         Claim(
-            "slicing keeps more of the worth than generalization",
+            "slicing preserves more utility than generalization",
             ((mean(best) < mean("Mondrian, generalized")) + len(above) / len(guessed)) / 2,
             f"query error {mean(best):.1%} ({best}) compared with {mean('Mondrian, generalized'):.1%}; guesses better for "
             f"{', '.join(above) or 'neither target'}",
         ),
         Claim(
-            "where the secret is involved it is better than bucketization",
+            "where the sensitive attribute is involved it is better than bucketization",
             ((mean(best) < mean("Mondrian, bucketized")) + len(matched) / len(guessed)) / 2,
             f"query error {mean(best):.1%} compared with {mean('Mondrian, bucketized'):.1%}; guesses as well for "
             f"{', '.join(matched) or 'neither target'}",

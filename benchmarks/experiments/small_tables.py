@@ -41,7 +41,7 @@ SHAPES = {
 
 @dataclass(frozen=True)
 class Secret:
-    """A table of which one secret is looked at, and what a reader has to know of it."""
+    """A table of which one sensitive attribute is looked at, and what a reader has to know of it."""
 
     table: Table
     name: str
@@ -82,11 +82,11 @@ def cholesterol(trial: Trial, bins: int = 10) -> Secret:
     """Return one attribute of heart disease in bins of equal width, empty ones kept."""
     low, high = (120, 221) if trial.quick else (126, 564)
     table, remark, path = heart(trial, {B: ck.numeric(low, high, bins=bins)})
-    return Secret(table, B, f"{remark} Secret: {B} in {bins} bins of {low}..{high}.", path)
+    return Secret(table, B, f"{remark} Sensitive attribute: {B} in {bins} bins of {low}..{high}.", path)
 
 
 def small(name: str, column: str, trial: Trial) -> Secret:
-    """Blood transfusion or Haberman's survival with one of its columns as the secret."""
+    """Blood transfusion or Haberman's survival with one of its columns as the sensitive attribute."""
     path, remark = _path(name, trial, 120)
     return Secret(_encoded(path, {column: ck.numeric()}), column, remark, path)
 

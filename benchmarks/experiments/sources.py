@@ -28,7 +28,8 @@ THESIS: dict[str, Experiment] = dict(
 SOURCES = {
     "dissertation": Source(
         "The dissertation on methods to achieve t-closeness",
-        "Vikas Thammanna Gowda, 2023: [Stack & Deal](stack_and_deal.md) for one secret and for two. It prints its figures as "
+        "Vikas Thammanna Gowda, 2023: [Stack & Deal](stack_and_deal.md) for one sensitive attribute and for two. It prints its "
+        "figures as "
         "clouds of points without numbers, so its findings are quoted.",
         dissertation.EXPERIMENTS,
     ),

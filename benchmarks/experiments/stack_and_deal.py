@@ -46,7 +46,7 @@ def figure_1(trial: Trial) -> Figure:
 
 
 def figure_2(trial: Trial) -> Figure:
-    """Adult, two secrets that the source may have had."""
+    """Adult, two sensitive attributes that the source may have had."""
     ks = trial.some(range(2, 22), (2, 5, 9, 14))
     secrets = {name: _adult(name, trial) for name in ("occupation", "education")}
     found = {name: _diversity(secret, ks) for name, secret in secrets.items()}
@@ -56,7 +56,8 @@ def figure_2(trial: Trial) -> Figure:
     sizes = {name: int(np.unique(secret.table.secret(name)[0]).size) for name, secret in secrets.items()}
     return Figure(
         "Figure 2: fewest values of a class over k, Adult",
-        f"{secrets['occupation'].remark} The source does not name the secret: occupation, and education. Dealing as printed.",
+        f"{secrets['occupation'].remark} The source does not name the sensitive attribute: occupation, and education. Dealing "
+        "as printed.",
         [
             Claim(
                 "the number of values grows with k as for the made-up frequencies",
@@ -65,7 +66,7 @@ def figure_2(trial: Trial) -> Figure:
             )
         ],
         [Panel("k", f"fewest different values of a class, {name}", lines) for name, lines in found.items()],
-        remark="All values in every class are not reached: "
+        remark="Not every class has all values: "
         + ", ".join(f"{most[n]} of {sizes[n]} ({n})" for n in found)
         + " at the largest k; the rarest have fewer rows than there are classes. "
         + _best(*found.values()),
@@ -149,7 +150,7 @@ def figure_5(trial: Trial) -> Figure:
 
 
 def _within(title: str, name: str, columns: Mapping[str, str], trial: Trial, left_out: str = "") -> Figure:
-    """One panel for each column that may have been the secret."""
+    """One panel for each column that may have been the sensitive attribute."""
     ks, draws = trial.some(range(2, 21), (3, 8)), 3 if trial.quick else DRAWS
     panels, apart, ordered, points, nearer = [], 0, 0, 0, 0
     remark = ""
@@ -167,7 +168,8 @@ def _within(title: str, name: str, columns: Mapping[str, str], trial: Trial, lef
         remark = secret.remark
     return Figure(
         title,
-        f"{remark} The source does not name the secret: one panel for each column that may have been it{left_out}. Ordered "
+        f"{remark} The source does not name the sensitive attribute: one panel for each column that may have been "
+        f"it{left_out}. Ordered "
         f"distance over the values that occur. {draws} partitions for each k, by a random walk: counts of a value in two "
         "classes differ by two (Rand1) or three (Rand2) at most, and for some value by so much; classes of at least k rows.",
         [

@@ -40,7 +40,7 @@ Lines = dict[str, dict[float, float]]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table whose rows come as they stand, and what all its columns may be."""
+    """A table whose rows arrive in the order of the file, and what all its columns may be."""
 
     columns: Columns
     kinds: Mapping[str, Any]
@@ -63,8 +63,8 @@ class Table:
         """What holds for every figure on these rows."""
         usual = f"k = {self.size(K):,}, delta = {self.size(DELTA):,}, eta = {ETA}, mu = {MU}"
         return (
-            f"{self.remark} Bounds of numbers are those of the table; rows come as they stand in the file. Unless "
-            f"varied: {usual}. Loss A of the rows that left; suppressed rows count 1.{' ' + said if said else ''}"
+            f"{self.remark} Bounds of numbers are those of the table; rows arrive in the order of the file. Unless "
+            f"varied: {usual}. Loss A of the published rows; suppressed rows count 1.{' ' + said if said else ''}"
         )
 
 

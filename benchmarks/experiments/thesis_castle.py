@@ -58,7 +58,7 @@ def quasi_and_k(trial: Trial) -> Figure:
     for name, table in adult(trial).items():
         by_quasi = {way: {n: loss(way, table, TEN[: int(n)]) for n in trial.some(QUASI, QUASI[::4])} for way in ways}
         by_k = {way: {k: loss(way, table, TEN, k=k) for k in trial.some(KS, KS[::3])} for way in ways}
-        panels += [panel("quasi columns", by_quasi, name), panel("k", by_k, name)]
+        panels += [panel("quasi-identifiers", by_quasi, name), panel("k", by_k, name)]
         over_quasi |= {f"{way}, {name}": line for way, line in by_quasi.items()}
         over_k |= {f"{way}, {name}": line for way, line in by_k.items()}
     names = [name for name in over_k if not name.startswith(KNN)]
@@ -67,7 +67,9 @@ def quasi_and_k(trial: Trial) -> Figure:
         moves(over_k, names, "it grows with k", grows=True),
     ]
     settings = adult(trial)[COMPLETE].settings(f"Columns in the order of figure 5.5. {WAYS}")
-    return Figure("CASTLE over quasi columns and k (figure 5.6)", settings, claims, panels, remark=_beside_knn(panels[0].lines))
+    return Figure(
+        "CASTLE over quasi-identifiers and k (figure 5.6)", settings, claims, panels, remark=_compare_with_knn(panels[0].lines)
+    )
 
 
 def power_law(trial: Trial) -> Figure:
@@ -115,7 +117,7 @@ def baskets(trial: Trial) -> Figure:
         "Every row has a generated basket and comes once for each item of it, one after the other; k counts persons, delta "
         "rows. Columns in the order of figure 5.5; over k the first four."
     )
-    panels = [panel("quasi columns", by_quasi, f"k = {training.size(K)}"), panel("k", by_k, "four quasi columns")]
+    panels = [panel("quasi-identifiers", by_quasi, f"k = {training.size(K)}"), panel("k", by_k, "four quasi-identifiers")]
     return Figure("CASTLE with several rows of a person (figure 5.8)", settings, claims, panels)
 
 
@@ -138,8 +140,10 @@ def _diversity(trial: Trial, figure: str, secret: str) -> Figure:
     places = trial.some(LS[secret], (2, 3))
     lines: Lines = {way: {l: loss(way, table, quasi, secret, l=l) for l in places} for way in (CASTLE, KNN)}
     claims = [moves(lines, (CASTLE, KNN), "the loss grows with l", grows=True)]
-    settings = table.settings(f"l values of {secret} that l different persons carry; quasi {', '.join(quasi)}. {WAYS}")
-    remark = "A class of k rows has several values anyway: l matters only once it asks for more of them."
+    settings = table.settings(
+        f"l values of {secret} that l different persons carry; quasi-identifiers {', '.join(quasi)}. {WAYS}"
+    )
+    remark = "A class of k rows has several values anyway: l matters only once it requires more of them."
     return Figure(f"CASTLE with diversity of {secret} (figure {figure})", settings, claims, [panel("l", lines)], remark=remark)
 
 
@@ -151,7 +155,7 @@ def _best(name: str, lines: Drawn) -> Claim:
     return Claim(f"eta = {ETA} and mu = {MU} lose least ({name})", eta == ETA and usual <= 1.005 * least, said)
 
 
-def _beside_knn(lines: Drawn) -> str:
+def _compare_with_knn(lines: Drawn) -> str:
     found = {x: lines[KNN][x] / y for x, y in lines[CASTLE].items()}
     listed = ", ".join(f"{share:.2f} with {x:g} columns" for x, share in found.items())
     return f"The loss of KNN relative to that of CASTLE on {COMPLETE}: {listed}."

@@ -57,7 +57,7 @@ def window_queries(trial: Trial) -> Figure:
     over: dict[str, tuple[Sequence[float], Callable[[str, Sequence[str], Any], float]]] = {
         "delta": (trial.some(DELTAS, DELTAS[:2]), lambda way, quasi, x: error(way, quasi[:4], delta=x)),
         "k": (trial.some(KS, KS[::3]), lambda way, quasi, x: error(way, quasi[:4], x)),
-        "quasi columns": (trial.some((2, 3, 4, 5, 6), (2, 6)), lambda way, quasi, x: error(way, quasi[:x])),
+        "quasi-identifiers": (trial.some((2, 3, 4, 5, 6), (2, 6)), lambda way, quasi, x: error(way, quasi[:x])),
         "theta": (trial.some(THETAS, THETAS[::4]), lambda way, quasi, x: error(way, quasi[:4], theta=x)),
     }
     panels, found = [], {}
@@ -68,13 +68,14 @@ def window_queries(trial: Trial) -> Figure:
         panels.append(panel(x, lines, y=ERROR))
     most = {way: max(y for lines in found.values() for y in lines[way].values()) for way in (CASTLE, REUSE, ASTRAY)}
     claims = [
-        Claim("the error stays below 13 % in all of it", max(most.values()) < BELOW, _told(most)),
+        Claim("the error stays below 13 % in all of it", max(most.values()) < BELOW, _list_largest(most)),
         moves(found["delta"], (CASTLE, REUSE), "it falls as delta grows", grows=False),
         moves(found["k"], (CASTLE, REUSE), "it grows with k", grows=True),
         moves(found["theta"], (CASTLE, REUSE), "it falls as theta grows", grows=False),
     ]
     settings = table.settings(
-        f"Windows of delta rows, {count:,} COUNT queries each, theta = {THETA}, at most three quasi columns and {SECRET} in a "
+        f"Windows of delta rows, {count:,} COUNT queries each, theta = {THETA}, at most three quasi-identifiers and {SECRET} "
+        "in a "
         f"query: median of a window, mean over the windows. Four of {', '.join(EVEN)}. {WAYS}"
     )
     remark = (
@@ -103,7 +104,8 @@ def condensed_loss(trial: Trial) -> Figure:
         moves(every, [one for one, _ in pairs], "its loss falls as delta grows", grows=False),
     ]
     settings = table.settings(
-        f"Quasi {', '.join(NUMBERS)}. {CONDENSED} History: {table.size(HISTORY):,} rows. delta = {ENDLESS:,} is longer "
+        f"Quasi-identifiers {', '.join(NUMBERS)}. {CONDENSED} History: {table.size(HISTORY):,} rows. delta = {ENDLESS:,} is "
+        "longer "
         "than the stream."
     )
     return Figure("CASTLE compared with condensation: loss (figure 5.10)", settings, claims, panels)
@@ -127,7 +129,8 @@ def condensed_queries(trial: Trial) -> Figure:
         ahead(by_theta, [(CASTLE, GROUPS)], "it is so over theta"),
     ]
     settings = table.settings(
-        f"Quasi {', '.join(SKEWED)}; delta and window {window:,} rows, {count:,} queries. Over k theta = {THETA}, over theta "
+        f"Quasi-identifiers {', '.join(SKEWED)}; delta and window {window:,} rows, {count:,} queries. Over k theta = {THETA}, "
+        "over theta "
         f"k = {table.size(KS[-1])}. {CONDENSED} History: {table.size(HISTORY):,} rows."
     )
     remark = (
@@ -166,7 +169,7 @@ def _count(trial: Trial) -> int:
     return FEW_QUERIES if trial.quick else QUERIES
 
 
-def _told(most: Drawn | dict[str, float]) -> str:
+def _list_largest(most: Drawn | dict[str, float]) -> str:
     return "at most " + "; ".join(f"{way} {error:.1%}" for way, error in most.items())
 
 

@@ -39,11 +39,11 @@ from pictures import Panel
 FEWER = tuple(name for name in CLOSE if name != SABRE_KNN)  # it takes longest
 FANOUTS = (2, 3, 4, 5, 7, 10, 25, 50)
 NAMES = "Names as for figure 3.7."
-DEFAULTS = "the same, which we ask of the defaults too"
+DEFAULTS = "the same, with the defaults"
 BETTER = "SABRE loses less than tMondrian and tIncognito (loss of one over that of the other)"
 PRINTED, OURS = ((KNN, T_BOOK), (KNN_CUTS, T_BOOK)), ((SABRE, T_MONDRIAN), (SABRE, INCOGNITO))
 WHY = (
-    "As printed SABRE makes a plan that holds whatever rows a class gets; Mondrian asks whether the rows that are there keep "
+    "As printed SABRE makes a plan that holds whatever rows a class gets; Mondrian asks whether the rows that are there meet "
     "the guarantee. How the two compare depends on which Mondrian it is, and the source does not say which one it ran."
 )
 
@@ -70,7 +70,9 @@ def over_quasi(trial: Trial) -> Figure:
     losses = curves(lines)
     claims = [*_rivals(losses), _widens(losses, KNN, T_BOOK), _widens(losses, SABRE, INCOGNITO)]
     settings = f"{_settings(table)} The first of {', '.join(table.names)}. {NAMES}"
-    return Figure("SABRE over the number of quasi columns (figure 3.8)", settings, claims, _panels("quasi columns", lines))
+    return Figure(
+        "SABRE over the number of quasi-identifiers (figure 3.8)", settings, claims, _panels("quasi-identifiers", lines)
+    )
 
 
 def over_rows(trial: Trial) -> Figure:
@@ -102,15 +104,13 @@ def real_closeness(trial: Trial) -> Figure:
     requested = [(t, x) for line in by_t.values() for t, x in line.items()]
     requested += [(T, x) for line in by_quasi.values() for x in line.values()]
     claims = [
-        Claim("what is reached is below t for all of them", all(x < t for t, x in requested), _used(requested)),
-        ahead(by_t, [(KNN, T_BOOK), (INCOGNITO, T_BOOK)], "SABRE and tIncognito reach a smaller t than tMondrian"),
+        Claim("the measured t is below the requested t for all of them", all(x < t for t, x in requested), _used(requested)),
+        ahead(by_t, [(KNN, T_BOOK), (INCOGNITO, T_BOOK)], "SABRE and tIncognito have a smaller measured t than tMondrian"),
         ahead(by_t, [(SABRE, T_MONDRIAN)], DEFAULTS),
     ]
-    panels = [Panel("t", "t reached", by_t), Panel("quasi columns", "t reached", by_quasi)]
-    remark = (
-        "The default goes on cutting while there is room, so it reaches what was asked: loss is saved, no guarantee broken."
-    )
-    return Figure("The t that is reached (figure 3.10)", f"{_settings(table)} {NAMES}", claims, panels, remark=remark)
+    panels = [Panel("t", "measured t", by_t), Panel("quasi-identifiers", "measured t", by_quasi)]
+    remark = "The default cuts on while every guarantee is met, so its t is close to the requested t and its loss is smaller."
+    return Figure("The measured t (figure 3.10)", f"{_settings(table)} {NAMES}", claims, panels, remark=remark)
 
 
 def over_k(trial: Trial) -> Figure:
@@ -158,7 +158,8 @@ def _over_quasi(table: Sal, places: Sequence[int]) -> Lines:
 def _settings(table: Sal) -> str:
     one = table.part(SAMPLE)
     return (
-        f"{one.remark} Unless varied: {one.rows:,} rows, {len(table.names)} quasi columns, k = {K}, t = {T}. Loss A and t are "
+        f"{one.remark} Unless varied: {one.rows:,} rows, {len(table.names)} quasi-identifiers, k = {K}, t = {T}. Loss A and t "
+        "are "
         "measured on the written cells; seconds from the CSV file to the certified release in memory."
     )
 
@@ -189,7 +190,7 @@ def _widens(losses: Drawn, one: str, other: str) -> Claim:
 
 def _used(requested: Sequence[tuple[float, float]]) -> str:
     used = [x / t for t, x in requested]
-    return f"between {min(used):.0%} and {max(used):.1%} of what was asked is used up"
+    return f"it is between {min(used):.0%} and {max(used):.1%} of the requested t"
 
 
 def _small_is_better(losses: Drawn, names: Sequence[str]) -> Claim:
@@ -209,7 +210,7 @@ def _leaves(source: tables.Source) -> range:
 
 
 def _with_tree(source: tables.Source, fanout: int) -> tables.Source:
-    """The same rows in a file of their own, the secret by a tree."""
+    """The same rows in a file of their own, the sensitive attribute by a tree."""
     tree = ck.Hierarchy.balanced(_leaves(source), fanout)
     path = source.path.with_name(f"fanout{fanout}-{source.path.name}")
     path.write_bytes(source.path.read_bytes())

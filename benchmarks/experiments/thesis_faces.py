@@ -26,7 +26,7 @@ METHODS: dict[str, Method] = {
 TS, LOSSES = (0.05, 0.1, 0.15, 0.2, 0.25), (0.15, 0.2, 0.25, 0.3, 0.35)
 BETA_RANGE, T_RANGE = (0.1, 100.0), (0.01, 1.0)
 RUNS, TOLERANCE, QUICK_RUNS, QUICK_LOSSES = 10, 0.01, 4, (0.5, 0.8)
-REACHED = "beta reached (logarithmic)"
+REACHED = "measured beta (logarithmic)"
 
 
 class Faces:
@@ -72,13 +72,13 @@ def face_to_face(trial: Trial) -> Figure:
     by_t = _by_t(faces, trial.some(TS, TS[1:4:2]))
     by_loss = _by_loss(faces, trial.some(LOSSES, QUICK_LOSSES))
     claims = [
-        _higher(by_beta, "with the t that BUREL reaches at a given beta, SABRE and tMondrian reach a larger beta"),
+        _higher(by_beta, "with the t measured for BUREL at a given beta, SABRE and tMondrian have a larger beta"),
         _higher(by_t, "with the same given t, they do"),
         _higher(by_loss, "with the same given loss, they do"),
         ahead(by_loss, [(SABRE, MONDRIAN)], "there SABRE comes second (beta of one over that of the other)"),
     ]
     panels = [
-        Panel("beta asked of BUREL", REACHED, by_beta, log=True, title="(a) the same t, by beta"),
+        Panel("beta requested of BUREL", REACHED, by_beta, log=True, title="(a) the same t, by beta"),
         Panel("t", REACHED, by_t, log=True, title="(b) the same t"),
         Panel("loss A", REACHED, by_loss, log=True, title="(c) the same loss"),
     ]
@@ -89,7 +89,8 @@ def face_to_face(trial: Trial) -> Figure:
         else ""
     )
     settings = (
-        f"{table.whole.remark} Quasi {', '.join(FIVE[:3])}, no k. BUREL and SABRE with plan, fill and cuts, without polish and "
+        f"{table.whole.remark} Quasi-identifiers {', '.join(FIVE[:3])}, no k. BUREL and SABRE with plan, fill and cuts, "
+        "without polish and "
         f"slack, which search long for less loss; a search has at most {faces.runs} runs. Beta is the largest (q - p) / p of a "
         "salary, without the cap of enhanced likeness. In (b) BUREL's t is at most the given one, in (c) its loss is at most "
         "the given one and that of the others at least; what is searched for is missed by "

@@ -38,7 +38,7 @@ RANGED = (CUTS, DEFAULT, L_MONDRIAN, D_MONDRIAN)  # as printed, BUREL knows no r
 NAMES = "Names as for figure 4.5."
 WHY = (
     "BUREL's plan has to hold whatever rows a class gets, so a class takes its share of every bucket, from wherever it is; "
-    "Mondrian asks only whether the rows that are there keep the guarantee."
+    "Mondrian asks only whether the rows that are there meet the guarantee."
 )
 
 
@@ -67,7 +67,9 @@ def over_quasi(trial: Trial) -> Figure:
     grows = "the loss grows with the number of columns"
     claims = [*_rivals(losses), moves(losses, (BUREL, DEFAULT, L_BOOK, L_MONDRIAN), grows, grows=True)]
     settings = f"{_settings(table)} The first of {', '.join(FIVE)}. {NAMES}"
-    return Figure("BUREL over the number of quasi columns (figure 4.6)", settings, claims, _panels("quasi columns", lines))
+    return Figure(
+        "BUREL over the number of quasi-identifiers (figure 4.6)", settings, claims, _panels("quasi-identifiers", lines)
+    )
 
 
 def over_rows(trial: Trial) -> Figure:
@@ -126,7 +128,8 @@ def _varied(places: Sequence[int], part: Callable[[int], tables.Source]) -> Line
 
 def _settings(table: Sal) -> str:
     return (
-        f"{table.whole.remark} Unless varied: all rows, quasi {', '.join(FIVE[:3])}, enhanced beta-likeness, beta = {BETA}, "
+        f"{table.whole.remark} Unless varied: all rows, quasi-identifiers {', '.join(FIVE[:3])}, enhanced beta-likeness, beta "
+        f"= {BETA}, "
         "no k. Loss A is measured on the written cells; seconds from the CSV file to the certified release in memory."
     )
 

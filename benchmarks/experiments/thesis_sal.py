@@ -1,4 +1,4 @@
-"""SAL as the thesis's chapters 3 and 4 use it: samples, quasi columns, rival methods, and every release made but once."""
+"""SAL as the thesis's chapters 3 and 4 use it: samples, quasi-identifiers, rival methods, and every release made but once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ CLOSE = (KNN, KNN_CUTS, SABRE, SABRE_KNN, T_BOOK, T_MONDRIAN, INCOGNITO)
 LIKE = (BUREL, CUTS, DEFAULT, L_BOOK, L_MONDRIAN, D_BOOK, D_MONDRIAN)
 ABOUT_CLOSE = (
     "Names: as printed, one plan with the bounds of the source, filled by nearest neighbours, and nothing else; cuts, classes "
-    "are cut further where the actual rows keep every guarantee; textbook, relaxed, median, the widest column first; no more, "
+    "are cut further where the actual rows meet every guarantee; textbook, relaxed, median, the widest column first; no more, "
     f"the default (SABRE with the hilbert fill). tIncognito has balanced trees of height {HEIGHT} for age and education, which "
     "no tool ships."
 )
@@ -71,18 +71,18 @@ Curves = dict[str, dict[float, float]]
 
 @dataclass(frozen=True, eq=False)
 class Sal:
-    """SAL, or in a quick run a small generated stand-in, as files with some of its rows and quasi columns."""
+    """SAL, or in a quick run a small generated stand-in, as files with some of its rows and quasi-identifiers."""
 
     whole: tables.Source
     place: Path
 
     def part(self, rows: int | None = None, quasi: Sequence[str] | None = None) -> tables.Source:
-        """Rows drawn at random, as far as there are so many (None: all); the named quasi columns."""
+        """Rows drawn at random, as far as there are so many (None: all); the named quasi-identifiers."""
         return _part(self, None if rows is None or rows >= self.whole.rows else rows, tuple(quasi or self.whole.schema.quasi))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The quasi columns in their order."""
+        """The quasi-identifiers in their order."""
         return tuple(self.whole.schema.quasi)
 
     @property

@@ -119,7 +119,7 @@ def over_quasi(trial: Trial) -> Figure:
         moves(losses, (SABRE, TEXTBOOK, MONDRIAN, INCOGNITO), "the loss grows with the number of columns", grows=True),
         _steepest(seconds),
     ]
-    return _figure("6.7", "the number of quasi columns", rows, claims, "quasi columns", lines)
+    return _figure("6.7", "the number of quasi-identifiers", rows, claims, "quasi-identifiers", lines)
 
 
 # What the figures share ----------------------------------------------------------------------------------------------------
@@ -136,8 +136,9 @@ def _figure(number: str, over: str, rows: Rows, claims: Sequence[Claim], x: str,
     ]
     suppressed = sum(outlet.suppressed for line in lines.values() for outlet in line.values())
     settings = (
-        f"{rows.remark} All {rows.columns.rows:,} rows come as they stand. Unless varied: {len(rows.schema.quasi)} quasi "
-        f"columns, k = {K}, t = {T}, omega = {rows.window(OMEGA):,}, advance = {rows.window(ADVANCE):,}. SABRE_W is "
+        f"{rows.remark} All {rows.columns.rows:,} rows arrive in the order of the file. Unless varied: "
+        f"{len(rows.schema.quasi)} quasi-identifiers, k = {K}, t = {T}, omega = {rows.window(OMEGA):,}, advance = "
+        f"{rows.window(ADVANCE):,}. SABRE_W is "
         "`SabreWindow`, along a curve as in the source; knn fills with nearest neighbours. Any static method may "
         "serve a window: tMondrian is the default, textbook as for figure 3.7, tIncognito has balanced trees of height "
         f"{HEIGHT} for age and education. Loss A; {suppressed:,} rows suppressed in all; seconds from the first row to the "

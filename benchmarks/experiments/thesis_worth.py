@@ -67,7 +67,7 @@ def close_queries(trial: Trial) -> Figure:
         ahead(every, [(KNN, INCOGNITO), (SABRE, INCOGNITO)], "it is a tenth of tIncognito's", ABOUT_A_TENTH),
         *_directions((KNN, SABRE, T_MONDRIAN), by_lambda, by_quasi, by_t, by_theta),
     ]
-    panels = _panels(("lambda", by_lambda), ("quasi columns", by_quasi), ("t", by_t), ("theta", by_theta))
+    panels = _panels(("lambda", by_lambda), ("quasi-identifiers", by_quasi), ("t", by_t), ("theta", by_theta))
     settings = f"{_settings_close(table)} {_workload(trial)}"
     return Figure("COUNT queries to releases under t-closeness (figure 3.12)", settings, claims, panels)
 
@@ -97,11 +97,12 @@ def like_queries(trial: Trial) -> Figure:
         *_directions((BUREL, DEFAULT, L_MONDRIAN), None, by_quasi, by_beta, by_theta, "beta"),
     ]
     panels = _panels(
-        ("lambda (five quasi columns)", by_lambda), ("beta", by_beta), ("quasi columns", by_quasi), ("theta", by_theta)
+        ("lambda (five quasi-identifiers)", by_lambda), ("beta", by_beta), ("quasi-identifiers", by_quasi), ("theta", by_theta)
     )
     settings = (
-        f"{table.whole.remark} Unless varied: all rows, quasi {', '.join(FIVE[:3])}, beta = {BETA}. {_workload(trial)} Where "
-        "there are fewer quasi columns than lambda, all of them are asked for. Names as for figure 4.5."
+        f"{table.whole.remark} Unless varied: all rows, quasi-identifiers {', '.join(FIVE[:3])}, beta = {BETA}. "
+        f"{_workload(trial)} Where "
+        "there are fewer quasi-identifiers than lambda, a query uses all of them. Names as for figure 4.5."
     )
     return Figure("COUNT queries to releases under beta-likeness (figure 4.8)", settings, claims, panels)
 
@@ -118,17 +119,17 @@ def divergence(trial: Trial) -> Figure:
     printed, ours = [(KNN, T_BOOK), (KNN, INCOGNITO)], [(SABRE, T_MONDRIAN), (SABRE, INCOGNITO)]
     claims = [
         ahead(every, printed, "SABRE's divergence is clearly smaller than its rivals' (one over the other)"),
-        ahead(every, ours, "the same, which we ask of the defaults too"),
+        ahead(every, ours, "the same, with the defaults"),
         moves(by_t, (KNN, SABRE, T_MONDRIAN), "it falls as t grows", grows=False),
         moves(by_level, (KNN, SABRE, T_MONDRIAN), "it grows with the level", grows=True),
         moves(by_quasi, (KNN, SABRE, T_MONDRIAN, INCOGNITO), "it grows with the number of columns", grows=True),
         ahead(_rise(by_quasi), [*printed, *ours], "SABRE's grows less than its rivals' (growth of one over that of the other)"),
         moves(by_rows, (KNN, SABRE, T_MONDRIAN), "it falls slightly as rows are added", grows=False),
     ]
-    drawn = [("t", by_t), ("level of the lattice", by_level), ("quasi columns", by_quasi), ("rows", by_rows)]
+    drawn = [("t", by_t), ("level of the lattice", by_level), ("quasi-identifiers", by_quasi), ("rows", by_rows)]
     panels = [Panel(x, DIVERGENCE, lines, log=True) for x, lines in drawn]
     settings = (
-        f"{_settings_close(table)} Natural logarithm, summed over all group-bys of {LEVEL} quasi columns and the salary, "
+        f"{_settings_close(table)} Natural logarithm, summed over all group-bys of {LEVEL} quasi-identifiers and the salary, "
         "divided by the number of rows; rows are spread evenly over the values in their cells."
     )
     return Figure("The datacube of releases under t-closeness (figure 3.13)", settings, claims, panels)
@@ -227,7 +228,7 @@ def _workload(trial: Trial) -> str:
 
 def _settings_close(table: Sal) -> str:
     one = table.part(SAMPLE)
-    said = f"{one.rows:,} rows, {len(table.names)} quasi columns, k = {K}, t = {T}"
+    said = f"{one.rows:,} rows, {len(table.names)} quasi-identifiers, k = {K}, t = {T}"
     return f"{one.remark} Unless varied: {said}. Names as for figure 3.7."
 
 

@@ -42,7 +42,7 @@ REQUESTED: dict[str, Method] = {"Fragmentation": ck.Fragmentation(), "FcmDraw": 
 
 @dataclass(frozen=True)
 class Point:
-    """One partition: what it reaches for both secrets."""
+    """One partition: what it reaches for both sensitive attributes."""
 
     who: str
     k: int
@@ -72,12 +72,13 @@ def figure_5_1(trial: Trial) -> Figure:
     drawn = [point for k in ks for point in _random(table, k, draws)]
     by = {(point.who, point.k): point for point in dealt}
     return Figure(
-        "Figure 5.1: two secrets among random partitions, heart disease",
-        f"{remark} Secrets: {A} and {B}, ordered, over every whole number from the least to the largest. Near means near to "
+        "Figure 5.1: two sensitive attributes among random partitions, heart disease",
+        f"{remark} Sensitive attributes: {A} and {B}, ordered, over every whole number from the least to the largest. Near "
+        "means near to "
         f"the origin (0, 0), as the source compares pairs. {draws} random partitions for each k and group. Group 1: sizes k or "
         "k + 1; Group 2: sizes of at least k; both uniform over all such partitions. Number of classes first: also sizes of at "
         "least k, but few large classes are as likely as many small ones. Fragmentation and FcmDraw need thresholds: they were "
-        "asked for what dealing of cells by frequency reaches.",
+        "requested at the t that dealing of cells by frequency has.",
         _said(by, drawn, ks),
         drawn=lambda path: _picture(dealt, drawn, path),
         tables=[_table(ks, by, drawn, draws)],
@@ -147,7 +148,7 @@ def _table(
     for group in GROUPS:
         nearest = [min(_of(drawn, group, k), key=lambda p: p.distance) for k in ks]
         lines.append([f"{group}, nearest of {draws}", *map(_pair, nearest)])
-    return [f"reached t of {A} and {B}", *(f"k = {k}" for k in ks)], lines
+    return [f"measured t of {A} and {B}", *(f"k = {k}" for k in ks)], lines
 
 
 def _of(points: list[Point], who: str, k: int) -> list[Point]:

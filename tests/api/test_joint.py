@@ -25,10 +25,10 @@ import closeknit as ck
 from closeknit.api.publishing import publish_table
 from closeknit.api.recipe import Recipe
 from closeknit.checks import parameter_sets as parameters
-from closeknit.checks.methods import judge_class, oracle_view
 from closeknit.checks.naive_cells import group_rows, rows_of
 from closeknit.checks.oracle import joint_distance, oracle_holds, oracle_level
 from closeknit.checks.tables import Case, case, fit_to_method, people
+from closeknit.checks.verdicts import judge_class, oracle_view
 from closeknit.checks.views import view
 from closeknit.cli.commands import app
 from closeknit.core.classes import Classes

@@ -24,7 +24,7 @@ from closeknit.core.table import Partition
 from closeknit.forms.column_axes import Axis, axes_of
 from closeknit.forms.release_reading import reading_of
 from closeknit.kernels.counting.cubes import spread
-from closeknit.metrics import Workload, actual_counts, cubes, estimated_counts, kl_divergence
+from closeknit.metrics import Workload, actual_counts, cubes, estimate_counts, kl_divergence
 from closeknit.metrics.lattice import Cube
 from conftest import examples
 
@@ -205,7 +205,7 @@ def test_cells_are_queries_for_single_values(form: str) -> None:
     workload = Workload(schema, tuple(axes[name] for name in schema.quasi), axes["disease"], chosen, lo, lo + 1, 0.1)
     found = Cube(reading_of(release), values, "disease").estimate_rows(points)
     assert len(points) > 200 and points.counts.sum() == 400
-    assert found == pytest.approx(estimated_counts(release, workload))
+    assert found == pytest.approx(estimate_counts(release, workload))
     assert points.counts.tolist() == actual_counts(table, workload).tolist()
 
 

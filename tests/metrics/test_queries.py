@@ -19,7 +19,7 @@ from closeknit.core.kinds import BadValue
 from closeknit.core.reading import Reading
 from closeknit.core.table import Form, Partition
 from closeknit.kernels.counting import queries as kernel
-from closeknit.metrics import actual_counts, estimated_counts, queries, workload_error
+from closeknit.metrics import actual_counts, estimate_counts, queries, workload_error
 from conftest import examples
 
 JOBS = {"office": {"clerk": None, "lawyer": None}, "field": {"land": {"farmer": None, "herder": None}, "sailor": None}}
@@ -126,7 +126,7 @@ def naive(rows: Sequence[Row], requested: Ranges, column_groups: Sequence[Sequen
 def test_estimates_equal_a_naive_count(name: str, rows: list[Row], lambda_: int, secret: str, theta: float, seed: int) -> None:
     form, column_groups = FORMS[name]
     workload = queries(columns_of(rows), SCHEMA, secret, lambda_, theta, count=6, seed=seed)
-    estimates = estimated_counts(written(form, rows), workload)
+    estimates = estimate_counts(written(form, rows), workload)
     decimals = any(row["height"] == 2.5 for row in rows)
     expected = [float(naive(rows, workload.get_ranges(i), column_groups, decimals)) for i in range(6)]
     assert estimates.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)
@@ -155,7 +155,7 @@ def test_levels_are_spread_over_their_leaves() -> None:
     rows = [{"age": 20, "job": job, "height": 0, "ward": "a", "wage": 1, "class": 0} for job in ("farmer", "sailor", "clerk")]
     form = ck.sliced([["age", "job"], ["height", "ward", "wage"]], levels={"job": 1})
     workload = queries(columns_of(rows), SCHEMA, lambda_=2, theta=0.2, count=400)
-    estimates = estimated_counts(written(form, rows), workload)
+    estimates = estimate_counts(written(form, rows), workload)
     expected = []
     for i in range(len(workload)):
         requested = dict(workload.get_ranges(i))
@@ -172,7 +172,7 @@ def test_permuted_is_read_by_its_buckets() -> None:
     schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"wage": ck.numeric(0, 100)})
     rows = [{"age": a, "wage": w, "class": 0} for a, w in ((10, 90), (90, 10))]
     workload = queries(columns_of(rows, ["age", "wage"]), schema, lambda_=1, theta=0.25, count=300, seed=1)
-    estimates = estimated_counts(written(ck.permuted(), rows, schema), workload)
+    estimates = estimate_counts(written(ck.permuted(), rows, schema), workload)
     for i, estimate in enumerate(estimates.tolist()):
         (a, b), (c, d) = workload.get_ranges(i).values()
         assert estimate == sum(a <= x <= b for x in (10, 90)) * sum(c <= x <= d for x in (10, 90)) / 2
@@ -190,7 +190,7 @@ def test_a_perturbed_secret_is_counted_by_its_law() -> None:
     table = columns_of(rows, ["age", "ward"])
     workload = queries(table, schema, lambda_=1, theta=0.25, count=60)
     cells = list(zip(reading.columns["age"].cells(), reading.columns["ward"].cells(), strict=True))
-    for i, estimate in enumerate(estimated_counts(reading, workload).tolist()):
+    for i, estimate in enumerate(estimate_counts(reading, workload).tolist()):
         (a, b), (c, d) = workload.get_ranges(i).values()
         expected = 0.0
         for box in {box for box, _ in cells}:
@@ -216,7 +216,7 @@ def test_estimates_of_a_perturbed_secret_have_no_bias() -> None:
     found = []
     for seed in range(200):
         columns = ck.perturbed(0.5).write(table, everyone, seed).columns
-        found.append(estimated_counts(ck.perturbed(0.5).read(columns, schema), workload)[first])
+        found.append(estimate_counts(ck.perturbed(0.5).read(columns, schema), workload)[first])
     assert 390 < np.mean(found) < 410 and np.std(found) > 5
 
 
@@ -229,11 +229,11 @@ def test_suppressed_and_starred_rows() -> None:
     for suppressed, seen in (("removed", 2.0), ("starred", 3.0), ("hidden", 3.0)):
         form = ck.generalized(suppressed=suppressed)
         reading = form.read(form.write(coded, partition, 0).columns, schema)
-        assert estimated_counts(reading, workload).tolist() == [seen]
+        assert estimate_counts(reading, workload).tolist() == [seen]
     half = queries(table, schema, lambda_=1, theta=0.0625, count=200)  # one code and one ward of each
     form = ck.generalized(suppressed="hidden")
     reading = form.read(form.write(coded, partition, 0).columns, schema)
-    for i, estimate in enumerate(estimated_counts(reading, half).tolist()):
+    for i, estimate in enumerate(estimate_counts(reading, half).tolist()):
         code, (a, b) = half.get_ranges(i)["zip"][0], half.get_ranges(i)["ward"]
         first = (b - a) / 2 if code < 2 else 0  # 11*** with one of each ward
         assert estimate == pytest.approx(first + (b - a) / 3 / 2)
@@ -377,9 +377,9 @@ def test_many_rows_and_values(form: str, rows: int, monkeypatch: pytest.MonkeyPa
     made = ck.generalized() if form == "generalized" else ck.bucketized() if form == "bucketized" else ck.multiset()
     reading = made.read(made.write(coded, partition, 0).columns, schema)
     workload = queries(table, schema, lambda_=2, count=40)
-    bits = estimated_counts(reading, workload)
+    bits = estimate_counts(reading, workload)
     monkeypatch.setattr("closeknit.metrics.query_answers.WIDE", 0)
-    assert np.allclose(estimated_counts(reading, workload), bits, rtol=1e-12)
+    assert np.allclose(estimate_counts(reading, workload), bits, rtol=1e-12)
     actual = actual_counts(table, workload)
     allowed = 0.25 if form == "generalized" else 0.02  # seven rows do not fill the range from the least to the largest
     assert np.abs(bits - actual).mean() < allowed * actual.mean()

@@ -38,7 +38,8 @@ PARTICIPLE = re.compile(
     "|spun|struck|swept|taught|thrown|woven|worn"
 )
 NOT_PARTICIPLES = {"seed", "feed", "need", "speed", "embed", "exceed", "proceed", "shed", "bound"}  # to bound is a verb too
-FORMS = {"generalized", "bucketized", "sliced", "permuted", "perturbed"}  # public: `form=ck.sliced(...)` names the form
+# Public, and named as in recipes: `form=ck.sliced(...)` is a form, `Hierarchy.balanced(...)` a hierarchy.
+ADJECTIVES = {"generalized", "bucketized", "sliced", "permuted", "perturbed", "balanced"}
 
 FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
 
@@ -80,7 +81,7 @@ def participles() -> Iterator[tuple[Path, list[str]]]:
     """Functions are verbs; properties and what answers yes or no may be adjectives."""
     for path in tree_files("src/**/*.py", "tools/*.py"):
         nodes = [node for node in ast.walk(ast.parse(read_text(path))) if isinstance(node, ast.FunctionDef)]
-        bad = [node.name for node in nodes if is_participle(node.name) and node.name not in FORMS]
+        bad = [node.name for node in nodes if is_participle(node.name) and node.name not in ADJECTIVES]
         plain = {node.name for node in nodes if not any("property" in ast.unparse(mark) for mark in node.decorator_list)}
         answers = {node.name for node in nodes if node.returns is not None and ast.unparse(node.returns) == "bool"}
         yield path, [name for name in bad if name in plain - answers]

@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.api.reporting import load_release
-from closeknit.checks.methods import judge_class, oracle_view
 from closeknit.checks.naive_cells import group_rows
 from closeknit.checks.tables import Case
+from closeknit.checks.verdicts import judge_class, oracle_view
 from closeknit.cli.commands import app
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import closeknit as ck
-from closeknit.checks.methods import judge_class, oracle_view
 from closeknit.checks.naive_cells import group_rows
 from closeknit.checks.tables import Case
+from closeknit.checks.verdicts import judge_class, oracle_view
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
 from closeknit.core.table import Table

@@ -176,10 +176,10 @@ def _nest_values(kind: Kind, values: Iterable[object]) -> Dicts:
     return nested[STAR] if set(nested) == {STAR} else nested  # type: ignore[return-value]
 
 
-def balanced(values: Iterable[object], fanout: int) -> Dicts:
+def build_balanced(values: Iterable[object], fanout: int) -> Dicts:
     """Ordered values in groups of nearly equal size, level by level; all leaves have the same depth.
 
-    >>> balanced("abcde", 3)
+    >>> build_balanced("abcde", 3)
     {'a..c': {'a': None, 'b': None, 'c': None}, 'd..e': {'d': None, 'e': None}}
     """
     whole("fanout", fanout, least=2)
@@ -223,4 +223,4 @@ def rare(values: Mapping[Any, int] | Iterable[object], limit: int, label: str = 
     return nested | ({label: few} if len(few) > 1 else few)
 
 
-__all__ = ["balanced", "dates", "interval_edges", "intervals", "normalize_nested", "prefix", "quantile_edges", "rare"]
+__all__ = ["build_balanced", "dates", "interval_edges", "intervals", "normalize_nested", "prefix", "quantile_edges", "rare"]

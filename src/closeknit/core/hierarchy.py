@@ -259,7 +259,7 @@ class Hierarchy(Kind):
         >>> Hierarchy.balanced("abcde", fanout=3).cover([0, 3], [1, 4])
         ['a..c', 'd..e']
         """
-        return cls({STAR: builders.balanced(values, fanout)}, from_data)
+        return cls({STAR: builders.build_balanced(values, fanout)}, from_data)
 
     @classmethod
     def rare(cls, values: Mapping[Any, int] | Iterable[object], limit: int, label: str = "(rare)") -> Hierarchy:

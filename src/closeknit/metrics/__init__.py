@@ -5,7 +5,7 @@ from closeknit.metrics.lattice import GroupBy, LatticeDivergence, kl_divergence
 from closeknit.metrics.learning import Learning, Retraining, Scores, learning_accuracy, release_accuracy, split_train_test
 from closeknit.metrics.measures import Measures, measures
 from closeknit.metrics.privacy_levels import Level, PrivacyLevels, SecretLevels, measure_levels
-from closeknit.metrics.queries import Workload, WorkloadError, actual_counts, estimated_counts, queries, workload_error
+from closeknit.metrics.queries import Workload, WorkloadError, actual_counts, estimate_counts, queries, workload_error
 from closeknit.metrics.sizes import (
     Diversity,
     SizeBar,
@@ -47,7 +47,7 @@ __all__ = [
     "discernibility",
     "distances_by_class",
     "diversity",
-    "estimated_counts",
+    "estimate_counts",
     "kl_divergence",
     "learning_accuracy",
     "loss_by_column",

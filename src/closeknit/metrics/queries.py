@@ -205,7 +205,7 @@ def workload_error(published: Published | Reading, original: Any, workload: Work
     [0.0, 0.18, 0.2]
     """
     actual = actual_counts(original, workload)
-    estimate = estimated_counts(published, workload)
+    estimate = estimate_counts(published, workload)
     answered = actual > 0
     if not answered.any():
         return WorkloadError(queries=len(workload), skipped=len(workload), median=None, lower=None, upper=None, mean=None)
@@ -236,7 +236,7 @@ def actual_counts(original: Any, workload: Workload) -> Reals:
     return _answers([cells], np.array([float(columns.rows)]), workload)
 
 
-def estimated_counts(published: Published | Reading, workload: Workload) -> Reals:
+def estimate_counts(published: Published | Reading, workload: Workload) -> Reals:
     """Return the answer of every query as an analyst estimates it from a release.
 
     Args:
@@ -246,7 +246,7 @@ def estimated_counts(published: Published | Reading, workload: Workload) -> Real
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(100), ck.datasets.hospital_schema()
     >>> release = ck.anonymize(table, schema, [ck.KAnonymity(5)])
-    >>> estimated_counts(release, queries(table, schema, theta=1, count=2)).tolist()
+    >>> estimate_counts(release, queries(table, schema, theta=1, count=2)).tolist()
     [100.0, 100.0]
     """
     reading, axes = reading_of(published), _axes(workload)
