@@ -171,6 +171,8 @@ def test_names_that_are_wrong_are_refused_with_the_names_there_are(database: str
         Database(database, "patients_of_2024").read(["Age"])
     with pytest.raises(ck.BadInput, match="there is no certificate with this table"):
         Database(database, query="SELECT 1 AS a").read_certificate()
+    with pytest.raises(ck.BadInput, match="there is no table 'Patients_of_2025'; did you mean 'patients_of_2024"):
+        Database(database, "Patients_of_2025").read_certificate()
     with pytest.raises(ck.BadInput, match="a release needs a table"):
         Database(database, query="SELECT 1 AS a").write(Columns.of({"a": [1]}), "{}", {}, False)
     assert Database(database, "patients_of_2024").read().rows == 2

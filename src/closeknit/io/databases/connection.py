@@ -109,8 +109,7 @@ class Connection(ABC):
             columns: the columns to read; all if left out.
             most: how many rows are read before the table is refused as too large; None = no limit.
         """
-        if table is not None and not self.find(table):
-            raise BadInput(f"there is no table '{table}'", file=place, right=suggest_name(table, self.list_tables()))
+        self.refuse_missing(table, place)
         inner = (query or "").strip().removesuffix(";")
         if table is None:
             self.check_query(inner)
@@ -120,6 +119,16 @@ class Connection(ABC):
         wanted = choose_columns(list(found), columns, place)
         chosen = ", ".join(found[name] for name in wanted)
         return code_batches(self.batches(f"SELECT {chosen} FROM {rows}"), wanted, place, most)
+
+    def refuse_missing(self, table: TableName | None, place: str) -> None:
+        """Refuse a table that is not there; the nearest name is suggested.
+
+        Args:
+            table: its name; None for a query.
+            place: where it is, in messages.
+        """
+        if table is not None and not self.find(table):
+            raise BadInput(f"there is no table '{table}'", file=place, right=suggest_name(table, self.list_tables()))
 
     def check_query(self, query: str) -> None:
         """Refuse a query that is more than a subquery can be, where the read-only transaction does not.
