@@ -2,16 +2,18 @@ r"""A table out of PostgreSQL and a release back into it, compared with `psql \c
 
 from __future__ import annotations
 
+import json
 import os
-import resource
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,30 +38,33 @@ def run(section: Section, rows: int | None) -> None:
         "A generated hospital table of nine columns in a PostgreSQL on this machine, without fsync. Out: `\\copy` to a CSV "
         "file; `ck.sql(...)` to the coded table in memory. Back: `\\copy` from a CSV file into a new table; `to_sql`, which "
         "in one transaction writes the table, its certificate and the class of each row, reads all back and compares. Ratio: "
-        "medians of the same run."
+        "medians of the same run. Memory: each call of closeknit in a process of its own, with what Python and the libraries "
+        "take; held is the coded table, which is the result of reading and what is written."
     )
-    columns = hospital(count)
+    answers: dict[str, list[dict[str, float]]] = {"read": [], "write": []}
+
+    def ask(job: str) -> None:
+        answers[job].append(clock.child(sys.executable, "databases.py", {"job": job, "url": url, "file": str(file)}))
+
     with tempfile.TemporaryDirectory() as folder, postgresql(Path(folder)) as url:
         file = Path(folder, "patients.csv")
-        write_whole(file, canonical_blocks(columns))
+        clock.child(sys.executable, "databases.py", {"job": "generate", "rows": count, "file": str(file)})
         psql(url, f"CREATE TABLE patients {TABLE}", f"\\copy patients FROM '{file}' CSV HEADER")
         psql(url, f"CREATE TABLE copied {TABLE}")
-        classes = Columns.of({"class": [0]}).take(np.zeros(count, dtype=np.int64))
-        private = {"recipe.yaml": "seed: 1\n", "classes.csv": classes}
         jobs = {
             "psql out": lambda: psql(url, f"\\copy patients TO '{folder}/out.csv' CSV HEADER"),
-            "ck.sql": lambda: Database(url, "patients").read(),
+            "read": lambda: ask("read"),
             "psql back": lambda: psql(url, "TRUNCATE copied", f"\\copy copied FROM '{file}' CSV HEADER"),
-            "to_sql": lambda: Database(url, "release").write(columns, CERTIFICATE, private, replace=True),
+            "write": lambda: ask("write"),
         }
         times = clock.in_turns(jobs)
     lines = []
-    for what, theirs, ours in (("out", "psql out", "ck.sql"), ("back", "psql back", "to_sql")):
-        ratio = statistics.median(times[ours]) / statistics.median(times[theirs])
-        lines.append([what, f"{count:,}", clock.spread(times[theirs]), clock.spread(times[ours]), f"{ratio:.2f}"])
-    section.table(["direction", "rows", "psql \\copy", "closeknit", "ratio"], lines)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-    section.say(f"Peak memory of closeknit, with the generated table and all that is read back: {peak:.1f} GB.")
+    for what, theirs, ours in (("out", "psql out", "read"), ("back", "psql back", "write")):
+        seconds = [answer["seconds"] for answer in answers[ours]]
+        ratio = statistics.median(seconds) / statistics.median(times[theirs])
+        memory = [f"{max(answer[key] for answer in answers[ours]):,.0f} MB" for key in ("held", "peak")]
+        lines.append([what, f"{count:,}", clock.spread(times[theirs]), clock.spread(seconds), f"{ratio:.2f}", *memory])
+    section.table(["direction", "rows", "psql \\copy", "closeknit", "ratio", "memory held", "at its peak"], lines)
 
 
 def run_large(section: Section, rows: int | None) -> None:
@@ -84,7 +89,37 @@ def postgresql(folder: Path) -> Iterator[str]:
         os.kill(server.guard, signal.SIGTERM)
 
 
+def answer(question: dict[str, Any]) -> dict[str, float]:
+    """One job in a process of its own: its seconds, and the megabytes held with the table and at the peak of the job."""
+    if question["job"] == "generate":
+        write_whole(question["file"], canonical_blocks(hospital(question["rows"])))
+        return {}
+    Database(question["url"], query="SELECT * FROM patients LIMIT 10").read()  # loads drivers and compiled code
+    if question["job"] == "read":
+        start = time.perf_counter()
+        table = Database(question["url"], "patients").read()
+        return {"seconds": time.perf_counter() - start, "held": memory("VmRSS"), "peak": memory("VmHWM"), "rows": table.rows}
+    columns = Database(question["url"], "patients").read()
+    classes = Columns.of({"class": [0]}).take(np.zeros(columns.rows, dtype=np.int64))
+    private = {"recipe.yaml": "seed: 1\n", "classes.csv": classes}
+    held = memory("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak of what follows, not of reading
+    start = time.perf_counter()
+    Database(question["url"], "release").write(columns, CERTIFICATE, private, replace=True)
+    return {"seconds": time.perf_counter() - start, "held": held, "peak": memory("VmHWM")}
+
+
+def memory(name: str) -> float:
+    """Megabytes of this process, as Linux counts them under a name."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024 / 1e6
+
+
 def psql(url: str, *commands: str) -> None:
     """Run commands of `psql`; the URL is an argument only because the password is that of a server for this run."""
     words = [word for command in commands for word in ("-c", command)]
     subprocess.run(["psql", "-q", "-v", "ON_ERROR_STOP=1", url, *words], check=True, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    print(json.dumps(answer(json.load(sys.stdin))))

@@ -206,6 +206,39 @@ def test_text_that_is_no_address_is_not_repeated(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("postgrsql://ann:S3cret@host/clinic", "postgrsql://*** is unknown; did you mean 'postgresql'?"),
+        ("jdbc:mariadb://ann:S3cret@host/clinic", "jdbc:mariadb://*** is unknown; did you mean 'mariadb'?"),
+        ("mysq://host/clinic?user=ann&password=S3cret", "mysq://*** is unknown; did you mean 'mysql'?"),
+        ("a b://ann:S3cret@host/clinic", "address ***://*** is unknown"),
+    ],
+)
+def test_an_address_with_a_wrong_scheme_is_not_repeated(url: str, words: str, tmp_path: Path) -> None:
+    recipe = {
+        "data": {"url": url, "table": "x"},
+        "schema": {"quasi": {"age": "numeric"}},
+        "models": [{"k_anonymity": {"k": 2}}],
+    }
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    other = tmp_path / "hospital.yaml"
+    other.write_text(yaml.safe_dump(recipe | {"data": "people.csv"}), encoding="utf-8")
+    for line in (
+        ("inspect", url, "--table", "x"),
+        ("inspect", url),
+        ("audit", url, "--table", "x"),
+        ("anonymize", str(tmp_path / "recipe.yaml"), "-o", str(tmp_path / "out")),
+        ("anonymize", str(other), "--to", url, "--table", "x"),
+    ):
+        done = CliRunner().invoke(app, line)
+        refuse_seen(done.output)
+        assert done.exit_code == 2 and words in " ".join(done.output.split()), done.output
+    with pytest.raises(ck.BadInput, match="is unknown") as caught:
+        ck.suggest(url)
+    refuse_seen(str(caught.value))
+
+
+@pytest.mark.parametrize(
     "url",
     [
         "mssql+pyodbc:///?odbc_connect=DRIVER%3DX%3BUID%3Dann%3BPWD%3D{S3cret}",

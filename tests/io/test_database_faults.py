@@ -31,7 +31,7 @@ def find_number(url: str, table: str, rows: int = ROWS) -> int | None:
     try:
         number = json.loads(Database(url, table).read_certificate())["number"]
     except ck.BadInput as missing:
-        assert "there is no certificate" in str(missing) or "there is no such file" in str(missing), missing
+        assert "there is no table" in str(missing) or "there is no such file" in str(missing), missing
         with pytest.raises(ck.BadInput, match="there is no"):
             Database(url, table).read()
         return None

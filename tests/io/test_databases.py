@@ -171,6 +171,8 @@ def test_names_that_are_wrong_are_refused_with_the_names_there_are(database: str
         Database(database, "patients_of_2024").read(["Age"])
     with pytest.raises(ck.BadInput, match="there is no certificate with this table"):
         Database(database, query="SELECT 1 AS a").read_certificate()
+    with pytest.raises(ck.BadInput, match="there is no table 'Patients_of_2025'; did you mean 'patients_of_2024"):
+        Database(database, "Patients_of_2025").read_certificate()
     with pytest.raises(ck.BadInput, match="a release needs a table"):
         Database(database, query="SELECT 1 AS a").write(Columns.of({"a": [1]}), "{}", {}, False)
     assert Database(database, "patients_of_2024").read().rows == 2
@@ -394,3 +396,12 @@ def test_other_databases_are_read_through_sqlalchemy_and_not_written(tmp_path: P
         Database("mssql://host/clinic", "patients").read()
     with pytest.raises(ck.BadInput, match=r"there is no driver for nonsense://"):
         Database("nonsense+driver://host/clinic", "patients").read()
+
+
+def test_a_table_is_written_batch_by_batch(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("closeknit.io.databases.connection.ROWS", 2)
+    table = Columns.of({"age": [30, None, 31, 30, 33], "sex": ["f", "m", None, "f", "x"]})
+    with Database(database)._connect(writes=True) as connection:
+        assert [batch.num_rows for batch in connection.arrange(table)] == [2, 2, 1]
+    write(database, "batched", table, replace=True)
+    assert sorted(map(str, Database(database, "batched").read()["sex"].cells())) == ["None", "f", "f", "m", "x"]

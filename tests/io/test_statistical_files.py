@@ -160,6 +160,16 @@ def test_batches_give_the_same_table(suffix: str, tmp_path: Path, monkeypatch: p
     assert StatisticalFile(str(path)).read([name, next(iter(whole))])[name].cells() == whole[name].cells()
 
 
+@pytest.mark.parametrize("names", [["a", "b", "c", "d", "e"], ["a", "b", "c", "b", "e"], ["a", "b", "", "d", ""]])
+@pytest.mark.parametrize("suffix", [".dta", ".sav"])
+def test_texts_that_are_mostly_distinct(suffix: str, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    WRITE[suffix][0](pl.DataFrame({"name": names}), str(tmp_path / f"a{suffix}"))
+    monkeypatch.setattr(statistical, "BATCH", 2)
+    column = read(tmp_path / f"a{suffix}")["name"]
+    assert column.cells() == [name or None for name in names]
+    assert sorted(column.values.tolist()) == sorted(set(names) - {""})
+
+
 @pytest.mark.parametrize("suffix", [*WRITE, ".sas7bdat"])
 def test_damaged_files(suffix: str, tmp_path: Path) -> None:
     whole = (EXAMPLES / "people.sas7bdat" if suffix == ".sas7bdat" else write_people(tmp_path, suffix)).read_bytes()

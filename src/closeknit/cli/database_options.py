@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import parse_qsl
 
 import typer
 
 from closeknit.cli.command_errors import print_stderr
-
-_PASSWORD = re.compile(r"://[^/@]*:(?!\$\{)[^@]+@")
 
 Table = Annotated[str | None, typer.Option(help="Table of a database: table or schema.table.", metavar="NAME")]
 Query = Annotated[str | None, typer.Option(help="Query of a database, instead of a table.", metavar="SQL")]
@@ -48,9 +44,11 @@ def target_of(place: str, replace: bool, **options: Any) -> Any:
     """
     from closeknit.core.errors import BadInput
     from closeknit.io.source import Source
-    from closeknit.io.sources import source_of
+    from closeknit.io.sources import explain_address, source_of
 
     target = source_of(data_of(place, **options))
+    if not isinstance(target, Source) and "://" in place:
+        raise explain_address(place)
     if not isinstance(target, Source):
         raise BadInput("a release cannot be written here with --to", file=place, right="name a folder with -o")
     target.check_target(replace)
@@ -63,18 +61,12 @@ def hide_passwords(arguments: Sequence[str]) -> None:
     Args:
         arguments: the arguments of this process.
     """
-    for place in (word for word in arguments if _holds_password(word)):
+    from closeknit.io.databases.address import holds_password
+
+    for place in (word for word in arguments if holds_password(word)):
         _overwrite_argument(place)
         what = "a password on the command line can be seen by others and is kept in the history of your shell"
         print_stderr(f"warning: {what}; write ${{VARIABLE}} in its place, or use @file or keyring://service/user")
-
-
-def _holds_password(word: str) -> bool:
-    from closeknit.io.databases.address import REFERENCE, secrets_of
-
-    address, _, options = word.partition("?")
-    found = secrets_of(parse_qsl(options)) if "://" in address else set()
-    return bool(_PASSWORD.search(word)) or not all(map(REFERENCE.fullmatch, found))
 
 
 def _overwrite_argument(text: str) -> None:

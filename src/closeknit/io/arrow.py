@@ -158,14 +158,23 @@ def array_from_column(column: Column) -> pa.Array:
     [30, None, 31]
     """
     column = column.drop_unused()
-    values = column.values
+    return values_to_arrow(column.values).take(codes_to_arrow(column.codes))
+
+
+def values_to_arrow(values: NDArray[np.generic]) -> pa.Array:
+    """The distinct values of a column as an Arrow array of their plain type.
+
+    Args:
+        values: as `Column` has them.
+
+    >>> values_to_arrow(np.array(["flu", "gout"], dtype=object)).type
+    DataType(string)
+    """
     if values.dtype == object:
-        distinct = texts_to_arrow(values.tolist()).cast(pa.string())
-    elif values.dtype.kind == "M":
-        distinct = numbers_to_arrow(values.astype("datetime64[D]").astype(np.int32), pa.date32())
-    else:
-        distinct = numbers_to_arrow(values)
-    return distinct.take(codes_to_arrow(column.codes))
+        return texts_to_arrow(values.tolist()).cast(pa.string())
+    if values.dtype.kind == "M":
+        return numbers_to_arrow(values.astype("datetime64[D]").astype(np.int32), pa.date32())
+    return numbers_to_arrow(values)
 
 
 def array_like(column: Column, kind: pa.DataType) -> pa.Array:

@@ -147,6 +147,7 @@ class Database(Source):
         table = TableName.of(self.table or "").with_suffix(CERTIFICATE) if self.table else None
         with self._connect(writes=False) as connection:
             if table is None or not connection.find(table):
+                connection.refuse_missing(TableName.of(self.table) if self.table else None, self.place)
                 return super().read_certificate()
             rows = connection.fetch(f"SELECT {connection.quote('certificate')} FROM {connection.render(table)}")
         if len(rows) != 1 or not isinstance(rows[0][0], str) or len(rows[0][0]) > MOST_BYTES:

@@ -24,7 +24,7 @@ from closeknit.io.names import Wanted, choose_columns
 from closeknit.io.ndjson import read_ndjson
 from closeknit.io.parquet import read_parquet, table_from_columns
 from closeknit.io.source import Source
-from closeknit.io.sources import REGISTRY, source_class, source_of
+from closeknit.io.sources import REGISTRY, explain_address, source_class, source_of
 
 _CSV = (".csv", ".tsv", ".tab", ".txt")
 _TAB = (".tsv", ".tab")
@@ -74,6 +74,8 @@ def read_with_format(source: Any, format: CsvFormat | None = None, columns: Want
         return source.read(columns), None
     if not isinstance(source, str | PathLike):
         return from_frame(source, columns), None
+    if "://" in str(source):
+        raise explain_address(str(source))
     suffix, files = kind_of(source), part_files(source)
     if suffix in _CSV:
         return read_csv_files(files, _by_suffix(suffix, format), columns)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from os import PathLike, fspath
 from typing import Any
 
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.params import build
 from closeknit.io.database import Database
+from closeknit.io.databases.address import HIDDEN, holds_password
 from closeknit.io.delta import DeltaTable
 from closeknit.io.iceberg import IcebergTable
 from closeknit.io.object_stores import ObjectFile
@@ -18,6 +20,7 @@ from closeknit.io.source import Source
 from closeknit.io.spreadsheets import Spreadsheet
 from closeknit.io.statistical import StatisticalFile
 
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]{0,40}")
 REGISTRY: list[type[Source]] = [  # the first that serves a path or address reads it
     Spreadsheet,
     StatisticalFile,
@@ -41,7 +44,26 @@ def source_class(place: object) -> type[Source] | None:
     """
     if not isinstance(place, str | PathLike):
         return None
-    return next((source for source in REGISTRY if source.serves(fspath(place))), None)
+    text = fspath(place)
+    found = next((source for source in REGISTRY if source.serves(text)), None)
+    if found is None and holds_password(text):
+        raise explain_address(text)
+    return found
+
+
+def explain_address(place: str) -> BadInput:
+    """The error for an address that no source reads; it repeats the scheme alone, because the rest may be credentials.
+
+    Args:
+        place: the address.
+
+    >>> print(explain_address("postgrsql://ann:secret@host/clinic"))
+    the scheme of the address postgrsql://*** is unknown; did you mean 'postgresql'?
+    """
+    scheme = place.partition("://")[0]
+    known = sorted({name for source in REGISTRY for name in source.schemes})
+    shown = scheme if SCHEME.fullmatch(scheme) else HIDDEN
+    return BadInput(f"the scheme of the address {shown}://{HIDDEN} is unknown", right=suggest_name(scheme, known))
 
 
 def source_of(data: Any, options: Mapping[str, Any] | None = None) -> Any:
@@ -61,6 +83,8 @@ def source_of(data: Any, options: Mapping[str, Any] | None = None) -> Any:
     found = source_class(data)
     if found is not None:
         return build("data", found, {found.where(): fspath(data), **given})
+    if given and "://" in str(data):
+        raise explain_address(str(data))
     if given:
         what = f"this kind of file has no option '{next(iter(given))}'"
         raise BadInput(what, file=place_of(data), right="leave it out")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from closeknit.core.columns import Column, Columns
@@ -40,16 +41,26 @@ class Coder:
 
     def __init__(self, kind: pa.DataType) -> None:
         self.kind, self.parts, self.coded = kind, list[pa.Array](), True
+        self.texts, self.seen = list[str](), set[str]()
 
     def add(self, cells: list[Any]) -> None:
+        if self.texts:
+            self.texts += cells
+            self.seen.update(cells)
+            return
         array = pa.array(cells, self.kind)
         part = array.dictionary_encode() if self.coded else array
         if not self.parts and len(part.dictionary) > len(cells) / 2:
             self.coded, part = False, array
+            if self.kind == pa.string():
+                self.texts, self.seen = cells, set(cells)
+                return
         self.parts.append(part)
 
     def finish(self, name: str) -> Column:
-        whole = pa.chunked_array(self.parts)
+        if len(self.seen) == len(self.texts) > 0 and not {None, ""} & self.seen and "\0" not in "".join(self.texts):
+            return Column(np.array(self.texts, dtype=object), np.arange(len(self.texts), dtype=np.int32))
+        whole = pa.chunked_array(self.parts or [pa.array(self.texts, self.kind)])
         return cells_in(pa.table({name: whole if self.coded else whole.combine_chunks()}), [name])[name]
 
 

@@ -21,6 +21,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,40})://")
 _SECRET = re.compile(  # names of URL parameters
     r"pass|pwd|token|secret|credential|jwt|odbc_connect|private_?key|api_?key|access_?key|^auth$|^key$", re.IGNORECASE
 )
+_PASSWORD = re.compile(r"://[^/@]*:(?!\$\{)[^@]+@")
 _ENVIRONMENT = ("PGPASSWORD", "MYSQL_PWD")
 _ESCAPE = "percent-encode the special characters of its password, such as %40 for @, or use ${VARIABLE} in its place"
 
@@ -166,6 +167,20 @@ def secrets_of(options: Iterable[tuple[str, str]]) -> set[str]:
     {'abc'}
     """
     return {value for name, value in options if _SECRET.search(name)}
+
+
+def holds_password(text: str) -> bool:
+    """Whether a text is an address with a password in it, whatever its scheme.
+
+    Args:
+        text: an argument of a command, a path or an address.
+
+    >>> holds_password("postgrsql://ann:secret@host/clinic"), holds_password("mysql://host/?password=${CLINIC_PASSWORD}")
+    (True, False)
+    """
+    address, _, options = text.partition("?")
+    found = secrets_of(parse_qsl(options)) if "://" in address else set()
+    return bool(_PASSWORD.search(text)) or not all(map(REFERENCE.fullmatch, found))
 
 
 def _read_variable(name: str) -> str:

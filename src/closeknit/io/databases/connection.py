@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput, suggest_name
-from closeknit.io.arrow import array_from_column
+from closeknit.io.arrow import values_to_arrow
+from closeknit.io.buffers import codes_to_arrow
 from closeknit.io.canonical import text_column
 from closeknit.io.databases.address import Link
-from closeknit.io.databases.batches_to_columns import code_batches
+from closeknit.io.databases.batches_to_columns import ROWS, code_batches
 from closeknit.io.databases.table_name import TableName
 from closeknit.io.names import Wanted, check_names, choose_columns
 
@@ -109,8 +110,7 @@ class Connection(ABC):
             columns: the columns to read; all if left out.
             most: how many rows are read before the table is refused as too large; None = no limit.
         """
-        if table is not None and not self.find(table):
-            raise BadInput(f"there is no table '{table}'", file=place, right=suggest_name(table, self.list_tables()))
+        self.refuse_missing(table, place)
         inner = (query or "").strip().removesuffix(";")
         if table is None:
             self.check_query(inner)
@@ -120,6 +120,16 @@ class Connection(ABC):
         wanted = choose_columns(list(found), columns, place)
         chosen = ", ".join(found[name] for name in wanted)
         return code_batches(self.batches(f"SELECT {chosen} FROM {rows}"), wanted, place, most)
+
+    def refuse_missing(self, table: TableName | None, place: str) -> None:
+        """Refuse a table that is not there; the nearest name is suggested.
+
+        Args:
+            table: its name; None for a query.
+            place: where it is, in messages.
+        """
+        if table is not None and not self.find(table):
+            raise BadInput(f"there is no table '{table}'", file=place, right=suggest_name(table, self.list_tables()))
 
     def check_query(self, query: str) -> None:
         """Refuse a query that is more than a subquery can be, where the read-only transaction does not.
@@ -145,23 +155,31 @@ class Connection(ABC):
         """
         return self.types.get(column.values.dtype.kind, self.text) if column.values.dtype != object else self.text
 
-    def arrange(self, columns: Columns) -> pa.Table:
-        """The cells in the types of the new table.
+    def arrange(self, columns: Columns) -> pa.RecordBatchReader:
+        """The cells in the types of the new table, batch by batch: memory holds the coded table and one batch.
 
         Args:
             columns: the cells.
         """
-        kept = {name: column if self.type_of(column) != self.text else text_column(column) for name, column in columns.items()}
-        return pa.table({name: array_from_column(column) for name, column in kept.items()})
+        kept = [column if self.type_of(column) != self.text else text_column(column) for column in columns.values()]
+        distinct = [values_to_arrow(column.values) for column in kept]
+        schema = pa.schema([(name, values.type) for name, values in zip(columns, distinct, strict=True)])
 
-    def rows_of(self, columns: Columns, rows: int) -> Iterator[Sequence[tuple[Any, ...]]]:
+        def cut() -> Batches:
+            for start in range(0, columns.rows, ROWS):
+                codes = [codes_to_arrow(column.codes[start : start + ROWS]) for column in kept]
+                cells = [values.take(places) for values, places in zip(distinct, codes, strict=True)]
+                yield pa.RecordBatch.from_arrays(cells, schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, cut())
+
+    def rows_of(self, columns: Columns) -> Iterator[Sequence[tuple[Any, ...]]]:
         """The cells as tuples of Python values, in batches.
 
         Args:
             columns: the cells.
-            rows: how many rows a batch has.
         """
-        for batch in self.arrange(columns).to_batches(max_chunksize=rows):
+        for batch in self.arrange(columns):
             yield list(zip(*(cells.to_pylist() for cells in batch.columns), strict=True))
 
     def place_private(self, table: TableName, schema: str | None) -> TableName | None:

@@ -131,7 +131,7 @@ class Mariadb(Connection):
         marks = ", ".join(["%s"] * len(columns))
         self.connection.autocommit(False)
         with self.connection.cursor() as cursor:
-            for rows in self.rows_of(columns, ROWS):
+            for rows in self.rows_of(columns):
                 cursor.executemany(f"INSERT INTO {self.render(table).replace('%', '%%')} VALUES ({marks})", rows)
         self.connection.commit()
         self.connection.autocommit(True)

@@ -62,7 +62,7 @@ class Sqlite(Transactional):
 
     def insert(self, table: TableName, columns: Columns) -> None:
         marks = ", ".join("?" * len(columns))
-        for rows in self.rows_of(columns, ROWS):
+        for rows in self.rows_of(columns):
             self.connection.executemany(f"INSERT INTO {self.render(table)} VALUES ({marks})", rows)
 
     def commit(self) -> None:
