@@ -1,20 +1,22 @@
 """Every attack of an adversary who knows the algorithm, on every method and several tables.
 
-An attack is one line of `ATTACKS`: a function of a `Case` that returns a cell of the table. The tables are the first rows, in a
-fixed random order, of public tables where these are at hand, and a generated one.
+An attack is one line of `ON_VALUES` or `ON_CELLS`: a function of a `Case` that returns a cell of a table. The tables are some
+rows of public tables where these are at hand, and a generated one. A whole run replaces both tables in docs/attacks.md too.
 
 `python benchmarks/known_algorithm.py knit soft_stop` prints single methods without writing them anywhere.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,15 +25,20 @@ import tables
 from closeknit.api.repeating import build_repeat
 from closeknit.api.request_checks import read_table
 from closeknit.attacks.exchange import Repeat, measure_gain
+from closeknit.attacks.finding import Finding
 from closeknit.core.columns import Columns
 from closeknit.core.comparison import AlgorithmGain
+from closeknit.core.errors import CloseknitError
+from closeknit.core.kinds import Numeric
 from closeknit.core.method import Method
 from closeknit.core.model import Model
 from closeknit.methods import REGISTRY
 from sections import Section
 
 ROWS, RUNS, QUICK = 150, 120, 30
+SOLVES, STEP = 60, 5
 SEED = 2**127  # long, so that nothing is said about it
+DOCS = Path(__file__).resolve().parents[1] / "docs" / "attacks.md"
 
 
 @dataclass(frozen=True)
@@ -45,20 +52,55 @@ class Case:
     method: Method
     runs: int
 
+    written: str = "tight"
+
+    @property
+    def form(self) -> ck.generalized | None:
+        """How ranges are written; None: the usual form."""
+        return ck.generalized(snap=True) if self.written == "snapped" else None
+
+    @cached_property
+    def ways(self) -> Mapping[str, Case]:
+        """The same case with ranges that are tight, snapped when written, and of values coarsened before the method."""
+        return {"tight": self, "snapped": self._write("snapped"), "coarsened": self._write("coarsened", coarsen=True)}
+
+    def _write(self, written: str, **options: Any) -> Case:
+        quasi = {
+            name: replace(kind, step=STEP, **options) if isinstance(kind, Numeric) else kind
+            for name, kind in self.schema.quasi.items()
+        }
+        return replace(self, schema=self.schema.model_copy(update={"quasi": quasi}), written=written)
+
     @cached_property
     def release(self) -> ck.Release:
         """The release under attack; SoftStop's runs here are not attested."""
-        return ck.anonymize(self.table, self.schema, self.models, self.method, seed=SEED)
+        return ck.anonymize(self.table, self.schema, self.models, self.method, form=self.form, seed=SEED)
 
     @cached_property
     def repeat(self) -> Repeat:
         """The method as the adversary runs it again."""
-        return build_repeat(self.schema, self.models, self.method, seed=SEED)
+        return build_repeat(self.schema, self.models, self.method, seed=SEED, form=self.form)
 
     @cached_property
     def gain(self) -> AlgorithmGain | None:
         """What exchanges of two members disclose."""
         return measure_gain(self.table, self.schema, self.repeat, runs=self.runs)
+
+    @cached_property
+    def findings(self) -> Mapping[str, Finding]:
+        """The worst finding of each attack that compares with the original, by its name; those on cells, if not tight."""
+        known: dict[str, Any] = {"rerun": self._rerun, "made_by": (self.method, self.models)} if self.written == "tight" else {}
+        try:
+            class_of = self.release.partition
+        except CloseknitError:  # coarsened values may not meet the guarantees
+            return {}
+        given = {"runs": self.runs // 2, "solves": SOLVES, "class_of": class_of, **known}
+        found = ck.attacks.with_original(self.release, self.table, self.schema, **given)
+        return {each.attack: each for each in reversed(found)}
+
+    def _rerun(self, table: Columns) -> Columns | None:
+        found = self.repeat(table, 0)
+        return None if found is None else found.columns
 
 
 def loss(case: Case) -> str:
@@ -85,38 +127,99 @@ def open_pairs(case: Case) -> str:
     return "-" if case.gain is None else f"{case.gain.open} of {case.gain.pairs}"
 
 
-ATTACKS: dict[str, Callable[[Case], str]] = {
+def minimality(case: Case) -> str:
+    """The largest posterior of the classes that were tried, and that of the class alone."""
+    return _compare(case.findings.get("minimality"), "naive")
+
+
+def ruled_out(case: Case) -> str:
+    """Values of a member that the class allows and refinement rules out, of all of them."""
+    found = case.findings.get("refinement")
+    share = None if found is None else found.details.get("excluded_share")
+    return "-" if share is None else f"{100 * float(share):.1f}%"
+
+
+def guessed(case: Case) -> str:
+    """Members whose value is guessed by refinement, and by the class alone, of those in classes that were tried."""
+    found = case.findings.get("refinement")
+    if found is None or found.number is None:
+        return "-"
+    return f"{found.details['guessed_share']:.2f} ({found.details['guessed_by_class_share']:.2f})"
+
+
+def downcode(written: str) -> Callable[[Case], str]:
+    """Generalized cells that are recovered exactly, and those that a guess gets right."""
+    return lambda case: _compare(case.ways[written].findings.get("downcoding"), "baseline")
+
+
+def single_out(written: str) -> Callable[[Case], str]:
+    """Descriptions by range ends that fit one row, and those that would by chance."""
+    return lambda case: _compare(case.ways[written].findings.get("singling_out"), "baseline")
+
+
+def _compare(found: Finding | None, other: str) -> str:
+    """A number, and what it is compared with."""
+    if found is None or found.number is None:
+        return "-" if found is None else "none"
+    return f"{found.number:.2f} ({found.details[other]:.2f})"
+
+
+ON_VALUES: dict[str, Callable[[Case], str]] = {
     "loss": loss,
+    "minimality (class)": minimality,
     "exchange, seed known": exchange_with_seed,
     "exchange, seed unknown": exchange_without_seed,
     "open pairs": open_pairs,
+    "refinement: ruled out": ruled_out,
+    "guessed (class)": guessed,
+}
+ON_CELLS: dict[str, Callable[[Case], str]] = {
+    f"{attack}, {written}": measure(written)
+    for attack, measure in (("downcoding", downcode), ("singling out", single_out))
+    for written in ("tight", "snapped", "coarsened")
 }
 
 
 def run(section: Section, rows: int | None) -> None:
     """Every method on every table; in a quick run fewer runs of each method."""
     report(section, list(REGISTRY), RUNS if rows is None else QUICK)
+    if rows is None:
+        replace_in_docs(DOCS, section.parts)
+
+
+def replace_in_docs(page: Path, parts: Sequence[str]) -> None:
+    """Put the tables of the section in the place of their last version in a page."""
+    text, old = "\n\n".join(part for part in parts if part.startswith("|")), page.read_text(encoding="utf-8")
+    new = re.sub(
+        r"(<!-- known_algorithm -->\n).*?(<!-- end -->)", lambda found: f"{found[1]}{text}\n{found[2]}", old, flags=re.S
+    )
+    page.write_text(new, encoding="utf-8")
 
 
 def report(section: Section, names: Sequence[str], runs: int) -> None:
     """The named methods on every table."""
-    lines, refused = [], []
+    values, cells, refused = [], [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # given seeds are not attested
         for name, table, schema, models in list_tables():
             for method in names:
-                case = Case(name, table, schema, models, REGISTRY[method](), runs)
+                case, place = Case(name, table, schema, models, REGISTRY[method](), runs), f"{name}, {_texts(models)}"
                 try:
-                    lines.append([f"{name}, {_texts(models)}", method, *(attack(case) for attack in ATTACKS.values())])
-                except ck.CloseknitError:
+                    case.release  # noqa: B018
+                except CloseknitError:
                     refused.append(f"{method} ({name})")
+                    continue
+                values.append([place, f"`{method}`", *(attack(case) for attack in ON_VALUES.values())])
+                if "downcoding" in case.findings:
+                    cells.append([place, f"`{method}`", *(attack(case) for attack in ON_CELLS.values())])
     section.say(
-        f"Tables of {ROWS} rows, drawn from public ones where these are at hand. The adversary knows the method, all "
-        "quasi-identifiers, the classes, and every sensitive value but who of two members of a class has which: the class "
-        f"alone gives 50 %, a gain of 0.5 is certainty. {runs} runs of each method; intervals are 95 % for the mean over all "
-        "pairs (Clopper and Pearson; by betting without the seed), not for the worst pair."
+        f"Tables of {ROWS} rows, drawn from public ones where these are at hand; {runs} runs of each method for exchange "
+        f"and half as many for minimality, {SOLVES} programs for refinement."
     )
-    section.table(["table", "method", *ATTACKS], lines)
+    section.say("Sensitive values")
+    section.table(["table", "method", *ON_VALUES], values)
+    section.say("Cells")
+    section.table(["table", "method", *ON_CELLS], cells)
     section.say(f"Not served by these methods, or not met: {', '.join(refused)}." if refused else None)
 
 

@@ -102,6 +102,20 @@ def test_public_and_private_editions(place: Path, public: dict[str, Dossier], pr
     assert dossier_page(private).count("COUNT queries on disease") == 1  # the framework asks for utility itself
 
 
+def test_singling_out_is_answered_next_to_its_baseline_or_missing_with_the_reason(place: Path, tmp_path: Path) -> None:
+    public, private = (
+        ck.dossier(place / "out", "wp216", recipe=recipe).questions[0]
+        for recipe in (None, place / "out.private" / "recipe.yaml")
+    )
+    (single,) = [answer for answer in private.answers if answer.label.startswith("Singling out")]
+    assert single.basis == "private" and "fit exactly one row" in single.detail and "by chance" in single.detail
+    assert not private.missing and "descriptions that fit one row (needs the private recipe)" in public.missing
+    schema, models = ck.datasets.hospital_schema(), [ck.LDiversity("disease", 2)]
+    ck.anonymize(place / "t.csv", schema, models, form="bucketized").save(tmp_path / "out", report=False)
+    buckets = ck.dossier(tmp_path / "out", "wp216", recipe=tmp_path / "out.private" / "recipe.yaml").questions[0]
+    assert "descriptions that fit one row (does not apply to this release)" in buckets.missing
+
+
 def test_population_uniques_of_a_release_with_uniques(tmp_path: Path) -> None:
     table, schema = Columns.of({"age": [20, 20, 20, 30, 40, 50, 50]}), ck.Schema(quasi={"age": ck.numeric()})
     ck.anonymize(table, schema, [ck.AverageRisk("0.8")], "mondrian").save(tmp_path / "out", report=False)

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+import closeknit as ck
 from closeknit.checks import Check, engine_checks
+from closeknit.checks.engines import same_as_on_one_machine
+from closeknit.checks.tables import edge_tables
 from conftest import SOAK, SOAK_SEED
 
 KEPT = (  # one of each way in which a method scales, those that see all rows in one place, and a refusal; the rest under soak
@@ -31,6 +34,12 @@ def test_check(spark: Any, check: Check) -> None:
 
 def test_every_kept_check_is_there() -> None:
     assert {check.thing.removeprefix("spark method ") for check in engine_checks("spark")} >= set(KEPT)
+
+
+def test_a_method_that_must_see_all_rows_is_refused() -> None:
+    """SoftStop's proof is about one run over all rows; the refusal needs no session."""
+    (table,) = [each for each in edge_tables() if each.name == "one row"]
+    same_as_on_one_machine("spark", ck.SoftStop(), table)
 
 
 @pytest.mark.soak

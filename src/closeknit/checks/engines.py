@@ -24,7 +24,7 @@ def same_as_on_one_machine(engine: str, method: Any, case: Case) -> None:
         there = _try_release(file, method, case, engine)
         counts = method.scale == "count"
         unserved = case.schema.person is not None if counts else case.suppress > 0
-        if unserved or method.usual_form != "generalized":
+        if unserved or method.scale == "local" or method.usual_form != "generalized":
             named = isinstance(there, BadInput) and "on Spark" in str(there)
             require(named, f"{engine} does not support this and should refuse it: {there}")
             return

@@ -9,7 +9,7 @@ from typing import Any
 from closeknit import __version__
 from closeknit.api.dossiers.evidence import Evidence, gather_evidence
 from closeknit.api.dossiers.frameworks import FRAMEWORKS, Asked, Framework, framework_of
-from closeknit.api.dossiers.numbers import NEEDS, NUMBERS
+from closeknit.api.dossiers.numbers import NEEDS, NUMBERS, ORIGINAL
 from closeknit.api.dossiers.statements import Statements, write_template
 from closeknit.core.exact import Number
 from closeknit.io.folders import save_folder, write_inside
@@ -94,7 +94,9 @@ def _answer(question: Asked, evidence: Evidence, stated: Statements) -> Question
         found = list(NUMBERS[name](evidence))
         answers += found
         if not found and name in NEEDS:
-            missing.append("{} ({})".format(*NEEDS[name]))
+            what, needs = NEEDS[name]
+            given = needs == ORIGINAL and evidence.recipe is not None
+            missing.append(f"{what} ({'does not apply to this release' if given else needs})")
     boxes = tuple(stated.fill(key, label) for key, label in question.boxes)
     return Question(section=question.section, text=question.text, answers=tuple(answers), boxes=boxes, missing=tuple(missing))
 

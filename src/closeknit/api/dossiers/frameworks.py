@@ -61,7 +61,7 @@ WP216 = Framework(
         Asked(
             "Singling out",
             "Can records that belong to one person be isolated?",
-            ("sizes", "uniques", "prosecutor", "suda", "range_ends", "candidate_rows"),
+            ("sizes", "uniques", "prosecutor", "suda", "range_ends", "singling_out", "candidate_rows"),
         ),
         Asked(
             "Linkability",
@@ -98,7 +98,7 @@ ICO = Framework(
         Asked(
             "Identifiability",
             "Can a person be singled out, linked or inferred from the release?",
-            ("sizes", "uniques", "prosecutor", "sensitive_guarantees", "homogeneity"),
+            ("sizes", "uniques", "prosecutor", "range_ends", "singling_out", "sensitive_guarantees", "homogeneity"),
         ),
         Asked(
             "Motivated intruder",

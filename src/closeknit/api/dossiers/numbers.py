@@ -262,6 +262,7 @@ ORIGINAL, PEOPLE = "needs the private recipe", "needs a population or a sampling
 NEEDS: dict[str, tuple[str, str]] = {  # what a number is, and what it needs where it yields nothing
     "before": ("the risk before", ORIGINAL),
     "removed": ("the removed columns", ORIGINAL),
+    "singling_out": ("descriptions that fit one row", ORIGINAL),
     "candidate_rows": ("candidate rows", ORIGINAL),
     "queries": ("the error of COUNT queries", ORIGINAL),
     "population_linkage": ("population linkage", "needs a population"),
@@ -280,6 +281,7 @@ NUMBERS: dict[str, Number] = {
     "suda": list_suda,
     "distinguishability": list_distinguishing,
     "range_ends": finding("range_ends"),
+    "singling_out": finding("singling_out"),
     "candidate_rows": finding("candidate_rows"),
     "population_linkage": finding("population_linkage"),
     "intersection": finding("intersection"),
