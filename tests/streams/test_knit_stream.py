@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 import closeknit as ck
 from closeknit.core.columns import Columns
+from closeknit.kernels.geometry.declared_axes import box_costs, boxes_of
+from closeknit.kernels.streaming.polishing import polish_classes
 from closeknit.streams import knit_stream
 from closeknit.streams.knit_stream import KnitStream, Piece
 from closeknit.streams.stream_request import StreamRequest
@@ -90,11 +92,61 @@ def test_a_cut_is_published_step_by_step() -> None:
 def test_parts_of_a_piece_keep_their_orders() -> None:
     chance = np.random.default_rng(1)
     rows = chance.integers(0, 5, (50, 3)).astype(float)  # with ties
-    piece = Piece(np.arange(100, 150), rows, np.argsort(rows.T, axis=1, kind="stable"))
+    piece = Piece(np.arange(100, 150), False, rows, np.argsort(rows.T, axis=1, kind="stable"))
     part = piece.take(rows[:, 1] > 2)
     assert part.rows is not None and part.orders is not None
     assert part.orders.tolist() == np.argsort(part.rows.T, axis=1, kind="stable").tolist()
     assert part.rows.tolist() == rows[part.positions - 100].tolist()
+
+
+@slow
+@given(st.integers(0, 2**32), st.integers(1, 5), st.sampled_from([0, 8, 40]))
+def test_polishing_keeps_k_persons_and_never_loses_more(seed: int, k: int, persons: int) -> None:
+    chance, axes = np.random.default_rng(seed), KnitStream(schema(), 2, 9).coder.axes
+    rows = chance.integers(0, [100, len(axes.leaf_node) // 2, 2], (60, 3)).astype(float)
+    person_of = chance.integers(0, persons, 60) if persons else np.empty(0, np.int64)
+    class_of = np.sort(chance.integers(0, 3, 60))
+    before = class_of.copy()
+
+    def measure(classes: Any) -> float:
+        return float(np.bincount(classes, minlength=3) @ box_costs(axes, *boxes_of(rows, classes, 3)))
+
+    def count(classes: Any) -> list[int]:
+        return [len(np.unique(person_of[classes == c])) if persons else int((classes == c).sum()) for c in range(3)]
+
+    few = min(k, *count(before))
+    changes = polish_classes(axes, rows, person_of, class_of, 3, few, 4)
+    assert min(count(class_of)) >= few
+    assert measure(class_of) < measure(before) if changes else class_of.tolist() == before.tolist()
+
+
+def test_classes_that_break_a_guarantee_are_not_polished() -> None:
+    """Swapping the two rows in the middle would lose less, but leave one disease in a class."""
+    cells = [(1, "flu"), (60, "gout"), (50, "flu"), (99, "gout")]
+    stream = KnitStream(schema(False), 2, 9, l=2, seed=1)
+    for age, ill in cells:
+        stream.push({"age": age, "ill": ill, "city": "Rome", "sex": "f", "name": ill})
+    classes = [np.array([0, 1]), np.array([2, 3])]
+    assert stream._polish(classes) is classes
+    assert [each.tolist() for each in KnitStream._polish(_without_models(stream), classes)] == [[0, 2], [1, 3]]
+
+
+def _without_models(stream: KnitStream) -> KnitStream:
+    stream.judge.models = ()
+    return stream
+
+
+def test_rows_of_equal_value_are_divided_in_no_order_that_arrival_reveals() -> None:
+    """12 equal rows are two classes of 6; which row is in which depends on the secret of the stream."""
+    classes = set()
+    for seed in range(4):
+        stream = KnitStream(schema(False), 6, 40, seed=seed)
+        for i in range(12):
+            stream.push({"age": i // 11, "ill": "flu", "city": "Rome", "sex": "f", "name": "Ann"})
+        parts = stream._divide(Piece(np.arange(12)))
+        assert [len(part.positions) for part in parts] == [6, 6]
+        classes.add(min(tuple(part.positions.tolist()) for part in parts))
+    assert len(classes) > 1
 
 
 def test_it_loses_less_than_castle_and_than_mondrian_in_windows() -> None:
@@ -110,7 +162,7 @@ def test_it_loses_less_than_castle_and_than_mondrian_in_windows() -> None:
     for stream in streams:
         stream.push_many(columns)
     knit, castle, mondrian = (stream.counters.loss for stream in streams)
-    assert knit < 0.85 * castle and knit < 0.99 * mondrian, (knit, castle, mondrian)
+    assert knit < 0.80 * castle and knit < 0.94 * mondrian, (knit, castle, mondrian)
 
 
 def test_diversity_limits_the_cuts() -> None:

@@ -69,8 +69,9 @@ def encode_cells(cells: Cells) -> Column:
     >>> column.values.tolist(), column.codes.tolist()
     ([3, 7], [1, -1, 0, 1])
     """
-    seen: dict[Any, int] = {}
-    found = np.array([seen.setdefault(cell, len(seen)) for cell in cells.tolist()], dtype=np.int32)
+    listed = cells.tolist()
+    seen: dict[Any, int] = {cell: code for code, cell in enumerate(dict.fromkeys(listed))}
+    found = np.fromiter(map(seen.__getitem__, listed), np.int32, len(listed))
     values = sorted((value for value in seen if value is not None), key=_sort_key)
     rank = np.full(len(seen), -1, dtype=np.int32)
     rank[[seen[value] for value in values]] = np.arange(len(values))

@@ -9,10 +9,12 @@ them, whenever that happens (`docs/knit_stream.md`).
 
 Source: our own. The cuts are Mondrian's (LeFevre et al. 2006), chosen by the loss that both sides are expected to have after
 further cuts, and followed one cut further (`kernels.streaming.looking_cuts`). Pieces of more than `SAMPLED` rows choose their
-cut by a sample. Rows that cannot form a class at that time wait until they are due, and are then published with their nearest
-waiting rows as in `KnnStream`, or suppressed.
+cut by a sample. A small piece is cut into all its classes at once, and these exchange rows (`kernels.streaming.polishing`); if
+a class then does not meet a guarantee, they stay as they were cut. Rows that cannot form a class at that time wait until they
+are due, and are then published with their nearest waiting rows as in `KnnStream`, or suppressed.
 
-Cost: log2(delta / k) cuts of every row, spread over the last 1 / `PHASE` of the delay. Memory: delta + 1 rows.
+Cost: log2(delta / k) cuts of every row and `SWEEPS` offers to the other classes of its piece, spread over the last 1 / `PHASE`
+of the delay. Memory: delta + 1 rows.
 """
 
 from __future__ import annotations
@@ -27,11 +29,12 @@ from numpy.typing import NDArray
 from closeknit.core.model import Model
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
+from closeknit.kernels.geometry.declared_axes import range_costs
 from closeknit.kernels.streaming.looking_cuts import propose_cuts
+from closeknit.kernels.streaming.polishing import polish_classes
 from closeknit.streams.arrivals import Ints, Reals
 from closeknit.streams.delayed_stream import Clock
 from closeknit.streams.knn_stream import KnnStream
-from closeknit.streams.pending import Pending
 from closeknit.streams.splitting import number_codes
 from closeknit.streams.stream import Emission, Emissions
 
@@ -40,6 +43,7 @@ Flags = NDArray[np.bool_]
 PHASE = 32  # a cut takes the last 1 / PHASE of the delay
 SLICES = 256  # steps in which rows are cut and published
 SAMPLED = 1024  # the most rows by which a cut is chosen
+POOLED, SWEEPS = 8, 3  # classes among which rows are exchanged, where k is large, and how often each row is tried
 EVERY_ROW = np.empty(0, np.int64)  # in place of the numbers of persons
 
 
@@ -49,11 +53,13 @@ class Piece:
 
     Args:
         positions: their positions, ascending.
+        formed: whether they are a class, which is not cut further.
         rows: their quasi-identifiers, or those of a sample, once they are needed.
         orders: for each column the order of these rows.
     """
 
     positions: Ints
+    formed: bool = False
     rows: Reals | None = None
     orders: Ints | None = None
 
@@ -62,13 +68,6 @@ class Piece:
         """Positions by which a cut is chosen: all, or evenly spaced ones."""
         return self.positions[:: -(-len(self.positions) // SAMPLED)]
 
-    def load(self, pending: Pending) -> Piece:
-        """With rows and orders."""
-        if self.rows is not None:
-            return self
-        rows = pending.quasi(self.sample)
-        return replace(self, rows=rows, orders=np.argsort(rows.T, axis=1, kind="stable"))
-
     def take(self, inside: Flags) -> Piece:
         """Some of its rows."""
         positions = self.positions[inside]
@@ -76,7 +75,7 @@ class Piece:
             return Piece(positions)
         number = np.cumsum(inside) - 1
         orders = number[self.orders[inside[self.orders]]].reshape(len(self.orders), len(positions))
-        return Piece(positions, self.rows[inside], orders)
+        return Piece(positions, False, self.rows[inside], orders)
 
 
 class KnitStream(KnnStream):
@@ -117,6 +116,7 @@ class KnitStream(KnnStream):
         super().__init__(schema, k, delta, l, models, seed, clock)
         self.tries = whole("tries", tries, least=0)
         self.phase = self.delta / PHASE if self.timed else self.delta // PHASE
+        self.pooled = max(SAMPLED, POOLED * self.k)
         self.pieces: list[Piece] = []  # the last one is cut first
         self.began = 0.0  # when the first piece was formed: a position, or seconds
         self.rows = self.left = 0  # of the first piece: its rows, and those that are not yet published
@@ -165,8 +165,8 @@ class KnitStream(KnnStream):
         classes = []
         while self.pieces and self.rows - self.left < min(share, 1.0) * self.rows:
             piece = self.pieces.pop()
-            if (parts := self._divide(piece)) is not None:
-                self.pieces += parts
+            if not piece.formed:
+                self.pieces += self._divide(piece)
                 continue
             self.left -= len(piece.positions)
             classes.append(Emission(piece.positions, at=self.handled))
@@ -174,25 +174,72 @@ class KnitStream(KnnStream):
             self._note_wait(classes)
             yield classes
 
-    def _divide(self, piece: Piece) -> list[Piece] | None:
+    def _divide(self, piece: Piece) -> list[Piece]:
+        """The classes of a piece if it is small, otherwise its two sides."""
+        if len(piece.positions) > self.pooled and (sides := self._halve(piece)) is not None:
+            return [Piece(side.positions) for side in sides]
+        classes, uncut = [], [piece]
+        while uncut:
+            part = uncut.pop()
+            if (sides := self._halve(part)) is not None:
+                uncut += sides
+            else:
+                classes.append(part.positions)
+        return [Piece(positions, formed=True) for positions in reversed(self._polish(classes))]
+
+    def _halve(self, piece: Piece) -> list[Piece] | None:
         """Both sides of the best cut whose sides meet the guarantees; None if there is none."""
         size = len(piece.positions)
         if size < 2 * self.k:
             return None
-        piece = piece.load(self.pending)
+        piece = self._load(piece)
         assert piece.rows is not None and piece.orders is not None
         person_of, sampled = EVERY_ROW, len(piece.rows) < size
         if self.judge.by_person:
             person_of = number_codes(self.pending.persons(piece.sample))[0]
         share = len(piece.rows) / size
         cuts = propose_cuts(self.coder.axes, piece.rows, piece.orders, person_of, self.k, share, self.tries)
-        for column, first, last in cuts.tolist():
-            j = int(column)
-            values = self.pending.quasi_column(piece.positions, j) if sampled else piece.rows[:, j]
-            inside = (values >= first) & (values <= last)
+        for j, start, end in cuts.tolist():
+            side = piece.orders[j, start:end]
+            if sampled:
+                values = self.pending.quasi_column(piece.positions, j)
+                inside = values <= piece.rows[side[-1], j]
+                if start:  # values below the sample's are on the side of its lowest
+                    inside &= values >= piece.rows[side[0], j]
+            else:
+                inside = np.zeros(size, dtype=bool)
+                inside[side] = True
             if self._holds(piece.positions[inside]) and self._holds(piece.positions[~inside]):
                 return [piece.take(~inside), piece.take(inside)]
         return None
+
+    def _load(self, piece: Piece) -> Piece:
+        """With rows and orders. Rows of equal value are in the order of the costliest column, then of the next; rows that are
+        equal in all columns in a random order, because a cut may divide them.
+        """
+        if piece.rows is not None:
+            return piece
+        sample, axes = piece.sample, self.coder.axes
+        ties = np.arange(len(sample))
+        rows = self.pending.quasi(sample)
+        if len(sample) == len(piece.positions):
+            ties = self.choice("ties", int(sample[0]), len(sample)).permutation(len(sample))
+            costs = range_costs(axes, rows.min(axis=0)[None], rows.max(axis=0)[None])[0] * axes.weight
+            ties = ties[np.lexsort(rows[ties].T[np.argsort(costs, kind="stable")])]
+        return replace(piece, rows=rows, orders=ties[np.argsort(rows[ties].T, axis=1, kind="stable")])
+
+    def _polish(self, classes: list[Ints]) -> list[Ints]:
+        """The classes after rows have moved between them, if they still meet the guarantees."""
+        if len(classes) == 1:
+            return classes
+        positions, class_of = np.concatenate(classes), np.repeat(np.arange(len(classes)), [len(each) for each in classes])
+        person_of = number_codes(self.pending.persons(positions))[0] if self.judge.by_person else EVERY_ROW
+        rows = self.pending.quasi(positions)
+        if not polish_classes(self.coder.axes, rows, person_of, class_of, len(classes), self.k, SWEEPS):
+            return classes
+        order = np.lexsort((positions, class_of))
+        polished = np.split(positions[order], np.cumsum(np.bincount(class_of))[:-1])
+        return polished if all(map(self._holds, polished)) else classes
 
     def _note_wait(self, classes: list[Emission]) -> None:
         if self.timed and (y := self._oldest()) is not None and any(each.positions[0] == y for each in classes):
@@ -205,10 +252,10 @@ class KnitStream(KnnStream):
 
     def _state(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in ("began", "rows", "left", "tried")}
-        return super()._state() | own | {"pieces": [piece.positions for piece in self.pieces]}
+        return super()._state() | own | {"pieces": [(piece.positions, piece.formed) for piece in self.pieces]}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         for name in ("began", "rows", "left", "tried"):
             setattr(self, name, state[name])
-        self.pieces = [Piece(positions) for positions in state["pieces"]]
+        self.pieces = [Piece(positions, formed) for positions, formed in state["pieces"]]
