@@ -138,7 +138,7 @@ def test_a_bad_method_is_found_out() -> None:
 
 def test_a_broken_guarantee_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without repair and with a model that always says yes, the oracle alone is left to notice."""
-    monkeypatch.setattr("closeknit.api.anonymizing.repair_partition", lambda table, partition, models: partition)
+    monkeypatch.setattr("closeknit.api.table_release.repair_partition", lambda table, partition, models: partition)
     monkeypatch.setattr(ck.TCloseness, "holds", lambda self, classes: np.ones(len(classes), dtype=bool))
     tables = [table for table in edge_tables() if table.name == "every kind"]
     with pytest.raises(CheckFailed, match="guarantee_met"):

@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 
 from closeknit import __version__
-from closeknit.api.anonymizing import check_guarantees
 from closeknit.api.comparing import build_methods, check_comparison, deduplicate_warnings
 from closeknit.api.parameter_sweep import amount
 from closeknit.api.recipe import MethodSpec, ModelSpecs, models_from
 from closeknit.api.request_checks import read_table
+from closeknit.api.table_release import check_guarantees
 from closeknit.api.tradeoff import report_points
 from closeknit.api.trials import Setting, TrialResult, Trials
 from closeknit.api.worker_pool import WorkerPool, processes

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from closeknit.api.anonymizing import by_input_row, check_guarantees, release_table
+from closeknit.api.table_release import by_input_row, check_guarantees, release_table
 from closeknit.attacks.exchange import Repeat, Repeated
 from closeknit.core.columns import Columns
 from closeknit.core.date_shift import shift_dates

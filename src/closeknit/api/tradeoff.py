@@ -15,13 +15,13 @@ from os import PathLike
 from typing import Any
 
 from closeknit import __version__
-from closeknit.api.anonymizing import check_guarantees
 from closeknit.api.comparing import build_methods, check_comparison, deduplicate_warnings, list_methods, save_with_chart
 from closeknit.api.level_search import match_level
 from closeknit.api.parameter_sweep import ParameterSweep, Vary, amount, choose_sweep, measures
 from closeknit.api.recipe import FormSpec as FormSpec
 from closeknit.api.recipe import MethodSpec, ModelSpecs, Recipe, form_of, models_from, usual_method
 from closeknit.api.request_checks import read_table
+from closeknit.api.table_release import check_guarantees
 from closeknit.api.trials import Setting, TrialResult, Trials
 from closeknit.api.worker_pool import WorkerPool, processes
 from closeknit.core.certificate import model_form

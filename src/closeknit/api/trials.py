@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.api.anonymizing import ReleaseResult, check_guarantees, release_table
 from closeknit.api.parameter_sweep import measure_of
+from closeknit.api.table_release import ReleaseResult, check_guarantees, release_table
 from closeknit.core.certificate import Certificate, Guarantee
 from closeknit.core.errors import CloseknitError
 from closeknit.core.measurement import judge

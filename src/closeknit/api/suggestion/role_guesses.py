@@ -21,7 +21,7 @@ from closeknit.api.suggestion.vocabulary import (
 from closeknit.core.dates import Date
 from closeknit.core.durations import Duration
 from closeknit.core.points import Point
-from closeknit.metrics.safe_harbor import DIRECT, match_values
+from closeknit.metrics.identifier_patterns import DIRECT, match_values
 
 ENOUGH = 20  # with fewer rows, unique values mean nothing
 SAMPLED = 1000  # distinct values that the detectors look at

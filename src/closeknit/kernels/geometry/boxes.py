@@ -10,7 +10,7 @@ the last one being the missing leaf. Loss is variant A of the General Loss Metri
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,18 @@ class Scales(NamedTuple):
 
 
 @bare
+def climb(node_parent: NDArray[np.integer], node_hi: NDArray[np.integer], node: int, last: int) -> int:
+    """The lowest node above (or at) a node that also covers the leaf `last`.
+
+    >>> int(climb(np.array([2, 2, -1]), np.array([0, 1, 2]), 0, 1))
+    2
+    """
+    while node_hi[node] < last:
+        node = node_parent[node]
+    return node
+
+
+@bare
 def range_loss(scales: Scales, j: int, lo: int, hi: int) -> float:
     """Loss of publishing the codes lo..hi of column j as one cell.
 
@@ -57,10 +69,7 @@ def range_loss(scales: Scales, j: int, lo: int, hi: int) -> float:
         if hi == scales.size[j]:
             return 0.0 if lo == hi else 1.0
         return scales.position[first + hi] - scales.position[first + lo]
-    node = scales.leaf_node[first + lo]
-    while scales.node_hi[node] < hi:
-        node = scales.node_parent[node]
-    return scales.node_loss[node]
+    return scales.node_loss[climb(scales.node_parent, scales.node_hi, whole(scales.leaf_node[first + lo]), hi)]
 
 
 @kernel
@@ -90,13 +99,25 @@ def boxes(quasi: Codes, class_of: Codes, n_classes: int) -> tuple[Codes, Codes]:
     d = quasi.shape[1]
     lo = np.full((n_classes, d), np.iinfo(np.int32).max, np.int32)
     hi = np.full((n_classes, d), -1, np.int32)
-    for r in range(quasi.shape[0]):
-        c = class_of[r]
-        if c >= 0:
-            for j in range(d):
-                lo[c, j] = min(lo[c, j], quasi[r, j])
-                hi[c, j] = max(hi[c, j], quasi[r, j])
+    widen(lo, hi, quasi, class_of)
     return lo, hi
+
+
+@bare
+def widen(lo: NDArray[Any], hi: NDArray[Any], rows: NDArray[Any], class_of: NDArray[np.integer]) -> None:
+    """Widen the box of each class by its rows; rows of class -1 are skipped.
+
+    >>> lo, hi = np.array([[3]]), np.array([[3]])
+    >>> widen(lo, hi, np.array([[1], [9]]), np.array([0, -1]))
+    >>> lo.tolist(), hi.tolist()
+    ([[1]], [[3]])
+    """
+    for i in range(rows.shape[0]):
+        c = class_of[i]
+        if c >= 0:
+            for j in range(rows.shape[1]):
+                lo[c, j] = min(lo[c, j], rows[i, j])
+                hi[c, j] = max(hi[c, j], rows[i, j])
 
 
 def partition_loss(scales: Scales, quasi: Codes, class_of: Codes, e: int) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.kernels.compiling import bare, kernel
+from closeknit.kernels.geometry.boxes import climb, widen
 
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -53,11 +54,8 @@ def range_cost(axes: Axes, j: int, lo: float, hi: float) -> float:
         return 1.0
     if axes.kind[j] == NUMBER:
         return (hi - lo) / axes.span[j]
-    node = axes.leaf_node[axes.leaf_start[j] + np.int64(lo)]
-    last = np.int64(hi)
-    while axes.node_hi[node] < last:
-        node = axes.node_parent[node]
-    return axes.node_loss[node]
+    leaf = axes.leaf_node[axes.leaf_start[j] + np.int64(lo)]
+    return axes.node_loss[climb(axes.node_parent, axes.node_hi, leaf, np.int64(hi))]
 
 
 @bare
@@ -128,10 +126,5 @@ def boxes_of(rows: Reals, class_of: Ints, count: int) -> tuple[Reals, Reals]:
     """
     d = rows.shape[1]
     lo, hi = np.full((count, d), np.inf), np.full((count, d), -np.inf)
-    for i in range(len(rows)):
-        c = class_of[i]
-        if c >= 0:
-            for j in range(d):
-                lo[c, j] = min(lo[c, j], rows[i, j])
-                hi[c, j] = max(hi[c, j], rows[i, j])
+    widen(lo, hi, rows, class_of)
     return lo, hi
