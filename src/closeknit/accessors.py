@@ -70,6 +70,20 @@ class FrameAccessor:
 
         return suggest(self._frame)
 
+    def intervals(self) -> Any:
+        """Return this release with intervals in place of bounds (`age_lo`, `age_hi`).
+
+        They are intervals of pandas, closed on both sides, or structs of polars; both are missing where the cell is `*`.
+
+        >>> import pandas as pd
+        >>> import closeknit as ck
+        >>> pd.DataFrame({"age_lo": [30, 40], "age_hi": [31, 42]}).closeknit.intervals()["age"].dtype
+        interval[int64, both]
+        """
+        from closeknit.io.frames import join_bounds
+
+        return join_bounds(self._frame)
+
 
 def register(library: ModuleType) -> None:
     """Register the accessors of a library that is loaded; a name that its frames have already is left as it is.

@@ -35,6 +35,36 @@ def test_the_methods_are_the_functions(frame: str) -> None:
     assert getattr(given, name).suggest() == ck.suggest(given)
 
 
+AGES = {"age": [30, 31, None, 42, 95, 97, 99, 99], "ill": ["flu", "gout"] * 4}
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pl.LazyFrame])
+def test_bounds_become_intervals(library: Any) -> None:
+    schema = ck.Schema(quasi={"age": ck.numeric(0, 120, top=90)}, sensitive={"ill": ck.flat()})
+    form = ck.generalized(cells="bounds")
+    release = ck.anonymize(library(AGES), schema, [ck.KAnonymity(2)], "mondrian", form=form, seed=2**80).frame
+    ends = [
+        tuple(None if pd.isna(end) else end for end in row) for row in zip(release["age_lo"], release["age_hi"], strict=True)
+    ]
+    assert {(30, 42), (90, None), (None, None)} == set(ends)
+    if library is pl.LazyFrame:
+        release = release.lazy()
+    found = release.closeknit.intervals()
+    if library is pd.DataFrame:
+        assert list(found) == ["age", "ill"] and found["age"].dtype == "interval[float64, both]"
+        read = [(None, None) if pd.isna(one) else (one.left, one.right) for one in found["age"]]
+        assert read == [(lo, float("inf") if hi is None and lo is not None else hi) for lo, hi in ends]
+        assert pd.Interval(30, 42, closed="both") in set(found["age"].dropna())
+    else:
+        found = found.lazy().collect()
+        assert found.columns == ["age", "ill"] and found.schema["age"] == pl.Struct({"lo": pl.Int64, "hi": pl.Int64})
+        assert [(one["lo"], one["hi"]) if one else (None, None) for one in found["age"].to_list()] == ends
+    with pytest.raises(ck.BadInput, match="has no columns of bounds; publish it with form"):
+        library(PEOPLE).closeknit.intervals()
+    with pytest.raises(ck.BadInput, match="there is a column 'age' next to its bounds"):
+        library({"age": [1], "age_lo": [1], "age_hi": [1]}).closeknit.intervals()
+
+
 ORDERS = {
     "closeknit first": "import closeknit, pandas as pd, polars as pl",
     "closeknit between": "import polars as pl\nfrom closeknit import Schema\nfrom pandas import DataFrame\nimport pandas as pd",

@@ -231,6 +231,19 @@ def test_hive_partitions_become_columns(tmp_path: Path) -> None:
     shutil.rmtree(folder.parent)
 
 
+def test_hive_partitions_whose_files_have_the_key_or_other_columns(tmp_path: Path) -> None:
+    place = tmp_path / "people"
+    for zip in ("0071", "0072"):
+        (place / f"zip={zip}").mkdir(parents=True)
+        rows = PEOPLE.append_column("zip", pa.array([zip] * PEOPLE.num_rows, pa.large_string()))  # as polars writes it
+        pq.write_table(rows, place / f"zip={zip}" / "0.parquet")
+    assert sorted(read(place)["zip"].cells()) == ["0071"] * 3 + ["0072"] * 3 and list(read(place)) == [*CELLS, "zip"]
+    for other in (rows.rename_columns([*list(CELLS)[:-1], "new", "zip"]), rows.append_column("new", rows["zip"]), PEOPLE):
+        pq.write_table(other, place / "zip=0072" / "0.parquet")
+        with pytest.raises(BadInput, match=r"zip=0072/0\.parquet: its columns are not those of the part files before it"):
+            read(place)
+
+
 @pytest.mark.parametrize(("module", "place"), [("deltalake", "delta:///x"), ("pyiceberg.catalog", "iceberg://x")])
 def test_a_missing_library_names_its_extra(module: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)

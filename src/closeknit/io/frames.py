@@ -128,6 +128,28 @@ def to_frame(columns: Columns, like: Any, text: Collection[str] = ()) -> Any:
     return table_from_columns(columns, types)
 
 
+def join_bounds(frame: Any) -> Any:
+    """A release with numbers as bounds (`age_lo`, `age_hi`), with one column of intervals for each pair.
+
+    Args:
+        frame: a frame of pandas or polars.
+    """
+    names = list(frame.columns) if library_of(frame) == "pandas" else frame.collect_schema().names()
+    pairs = [name[:-3] for name in names if str(name).endswith("_lo") and f"{name[:-3]}_hi" in names]
+    if not pairs:
+        raise BadInput("has no columns of bounds", right='publish it with form=ck.generalized(cells="bounds")')
+    if taken := [name for name in pairs if name in names]:
+        right = "rename or drop one of them; a drawn value is not an interval"
+        raise BadInput(f"there is a column '{taken[0]}' next to its bounds", column=taken[0], right=right)
+    if library_of(frame) == "pandas":
+        from closeknit.io.pandas import join_pandas_bounds
+
+        return join_pandas_bounds(frame, pairs)
+    from closeknit.io.polars import join_polars_bounds
+
+    return join_polars_bounds(frame, pairs)
+
+
 def _to_other(columns: Columns, like: Any, text: Collection[str]) -> Any:
     from closeknit.io.other_frames import is_wrapper, other_from_columns, wrap
 

@@ -88,3 +88,26 @@ def _categorical(column: Column, kind: pd.CategoricalDtype) -> pd.Categorical | 
     order = sorted(range(len(values)), key=values.__getitem__)
     rank = np.append(np.argsort(order), -1)
     return pd.Categorical.from_codes(rank[column.codes], categories=pd.Index([values[code] for code in order]))
+
+
+def join_pandas_bounds(frame: pd.DataFrame, names: Collection[str]) -> pd.DataFrame:
+    """The frame with a column of intervals in place of each pair of ends; a missing end is infinite, two are no interval.
+
+    Args:
+        frame: a release with `age_lo` and `age_hi`.
+        names: the columns, such as `age`.
+
+    >>> ends = pd.DataFrame({"age_lo": [20, 90, None], "age_hi": [35, None, None]})
+    >>> join_pandas_bounds(ends, ["age"])["age"].astype(str).tolist()
+    ['[20.0, 35.0]', '[90.0, inf]', nan]
+    """
+    new = {}
+    for name in names:
+        lo, hi = frame[f"{name}_lo"], frame[f"{name}_hi"]
+        if lo.isna().any() or hi.isna().any():
+            nothing = lo.isna() & hi.isna()
+            ends = [(lo, -np.inf), (hi, np.inf)]
+            lo, hi = (end.astype("Float64").fillna(far).astype("float64").mask(nothing) for end, far in ends)
+        new[f"{name}_lo"] = pd.Series(pd.arrays.IntervalArray.from_arrays(lo, hi, closed="both"), index=frame.index)
+    kept = frame.assign(**new).drop(columns=[f"{name}_hi" for name in names])
+    return kept.rename(columns={f"{name}_lo": name for name in names})

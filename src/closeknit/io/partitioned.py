@@ -52,8 +52,14 @@ class PartitionedParquet(Source):
         """
         import pyarrow.dataset as ds
 
-        keys = pa.schema([(key, pa.string()) for key in self._find_keys()])  # 0123 is not a number
         try:
+            files = ds.dataset(self.path, format="parquet")
+            for file in files.get_fragments():
+                if set(file.physical_schema.names) != set(files.schema.names):
+                    what = "its columns are not those of the part files before it"
+                    raise BadInput(what, file=file.path, right="make them all alike")
+            # a key that is a column of the files as well, as polars writes it, is read from them; 0123 is not a number
+            keys = pa.schema([(key, pa.string()) for key in self._find_keys() if key not in files.schema.names])
             data = ds.dataset(self.path, format="parquet", partitioning=ds.partitioning(keys, flavor="hive"))
             check_names(data.schema.names, self.path)
             chosen = choose_columns(data.schema.names, columns, self.path)

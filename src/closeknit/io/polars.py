@@ -51,3 +51,22 @@ def _enum(column: Column, kind: pl.Enum) -> pl.Enum | None:
     """The values that occur, sorted: the enumeration's own order may be that of the input's rows. None if one is new."""
     values = set(column.values.tolist())
     return pl.Enum(sorted(values)) if values <= set(kind.categories.to_list()) else None
+
+
+def join_polars_bounds(frame: pl.DataFrame | pl.LazyFrame, names: Collection[str]) -> pl.DataFrame | pl.LazyFrame:
+    """The frame with a column of structs (`lo`, `hi`) in place of each pair of ends: polars has no type for intervals.
+
+    Args:
+        frame: a release with `age_lo` and `age_hi`.
+        names: the columns, such as `age`.
+
+    >>> join_polars_bounds(pl.DataFrame({"age_lo": [20, None], "age_hi": [35, None]}), ["age"])["age"].to_list()
+    [{'lo': 20, 'hi': 35}, None]
+    """
+    new = []
+    for name in names:
+        lo, hi = pl.col(f"{name}_lo"), pl.col(f"{name}_hi")
+        ends = pl.struct(lo.alias("lo"), hi.alias("hi"))
+        new.append(pl.when(lo.is_not_null() | hi.is_not_null()).then(ends).alias(f"{name}_lo"))
+    kept = frame.with_columns(new).drop([f"{name}_hi" for name in names])
+    return kept.rename({f"{name}_lo": name for name in names})
