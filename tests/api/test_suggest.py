@@ -15,6 +15,7 @@ from closeknit.api.suggestion import Guess, Suggestion, suggest
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.kind_forms import kind_from
 from closeknit.core.kinds import Numeric, Prefix
 from closeknit.datasets import hospital
 from closeknit.io.files import read, write_csv
@@ -211,6 +212,13 @@ def test_recipe_of_the_hospital(tmp_path: Path) -> None:
         if name != "name":
             assert ("# not sure" in lines[name]) == (name in suggestion.unsure)
             assert "#" in lines[name]
+
+
+def test_recipe_offers_coarsening_before_the_method() -> None:
+    text = suggest(hospital(200)).to_recipe("t.csv")
+    offered = next(line for line in text.splitlines() if "coarsen" in line).split("exact numbers: ")[1]
+    ((name, form),) = yaml.safe_load(offered).items()
+    assert name == "age" and kind_from(form) == Numeric(step=5, coarsen=True)
 
 
 def test_recipe_asks_for_a_secret_if_none_is_seen(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import closeknit as ck
 from bench_runs import ROOT, bench
+from closeknit.core.columns import Columns
 
 
 def test_page_has_every_section_once(tmp_path: Path) -> None:
@@ -27,6 +30,34 @@ def test_page_has_every_section_once(tmp_path: Path) -> None:
     assert [line[0] for line in lines if len(line) == 5][2:] == ["1", "2", "3"], "levels of the lattice"
     assert "Not measured: the rivals' environment is absent" in text
     assert str(tmp_path) not in text, "a page names no place"
+
+
+def test_attacks_that_know_the_algorithm_replace_the_tables_of_the_docs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    known, sections = (importlib.import_module(name) for name in ("known_algorithm", "sections"))
+    quasi = {"age": ck.numeric(0, 100), "sex": ck.flat()}
+    schema = ck.Schema(quasi=quasi, sensitive={"disease": ck.flat()})
+    hospital = ck.datasets.hospital(40)
+    table = Columns({name: hospital[name] for name in schema.used}, 40)
+    models = [ck.KAnonymity(3), ck.LDiversity("disease", 2)]
+    page = tmp_path / "attacks.md"
+    page.write_text("before\n<!-- known_algorithm -->\n| old |\n<!-- end -->\nafter\n", encoding="utf-8")
+    methods = {"mondrian": ck.Mondrian, "anatomy": ck.Anatomy}
+    for name, value in {"list_tables": lambda: iter([("patients", table, schema, models)]), "DOCS": page, "RUNS": 20}.items():
+        monkeypatch.setattr(known, name, value)
+    monkeypatch.setattr(known, "REGISTRY", methods)
+    section = sections.Section("The algorithm is known")
+    known.run(section, None)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("before\n<!-- known_algorithm -->\n| table") and text.endswith("|\n<!-- end -->\nafter\n")
+    assert "old" not in text and text.count("`mondrian`") == 2 and "anatomy (patients)" in section.text()
+    for attack in ("minimality", "exchange, seed known", "exchange, seed unknown", "refinement", "downcoding", "singling out"):
+        assert attack in text
+    cells = [cell.strip() for cell in text.splitlines()[-3].split("|")[3:9]]  # downcoding, then singling out
+    shares = [float(cell.split()[0]) for cell in cells]
+    assert shares[0] > shares[1] == shares[2] == 0, "snapped and coarsened ages are not recovered"
 
 
 @pytest.mark.soak

@@ -105,7 +105,8 @@ def _derive_facts(table: Table, partition: Partition, form: Form, tight: tuple[s
             if domain.tree is not None:
                 node = int(domain.tree.cover([a], [b])[0])
                 tree = domain.tree
-                yield _Facts(j, number, int(tree.lo[node]), int(tree.hi[node]), _pair(_list_children(tree, node, missing)))
+                children = _pair(_list_children(tree, node, missing))
+                yield _Facts(j, number, int(tree.lo[node]), int(tree.hi[node]), children, not domain.coarse)
             elif b == domain.size:  # a range and missing values: `*`
                 yield _Facts(j, number, 0, b, [])
             else:
@@ -153,7 +154,9 @@ def _at_level(table: Table, partition: Partition, j: int, level: int | str, miss
     several = [number for number, _, _, parts in found if len(parts) > 1]
     for number, a, b, parts in found:
         if a < b:
-            yield _Facts(j, number, a, b, _pair(parts) if several == [number] else [], domain.tree is not None)
+            yield _Facts(
+                j, number, a, b, _pair(parts) if several == [number] else [], domain.tree is not None and not domain.coarse
+            )
 
 
 def _build_finding(facts: list[_Facts], table: Table, partition: Partition) -> Finding:

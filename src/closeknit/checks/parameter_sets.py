@@ -342,6 +342,10 @@ KINDS: dict[str, list[tuple[Any, list[Any]]]] = {
     "tree": [
         (Hierarchy.from_nested(JOB), ["clerk", "farmer", "sailor"]),
         (Hierarchy.from_nested(JOB, from_data=True), ["clerk", "farmer", "sailor"]),
+        (
+            Hierarchy({"all": {"a": {"a1": ["x", "y"], "a2": ["z"]}, "b": {"b1": ["u", "v"]}}}, level=1),
+            ["x", "y", "z", "u", "v"],
+        ),
         (Hierarchy.from_nested({"all": {"a": {"a1": ["x"]}, "b": ["y", "z"]}}), ["x", "z"]),
         (Hierarchy.intervals(lo=0, hi=100, width=10, levels=[2, 5]), [0, 9.5, 10, 55, 100]),
         (Hierarchy.quantiles([1, 2, 3, 4, 50, 60, 70, 80], bins=4), [1, 2, 3, 50, 80]),

@@ -47,7 +47,7 @@ class Domain:
         ends: both ends of each leaf, if leaves are ranges themselves (bins).
         top: the number from which on all are one leaf.
         bottom: the number up to which all are one leaf.
-        coarse: whether leaves are cells of the step's grid.
+        coarse: whether leaves are cells of the step's grid, or nodes at a level of a declared tree.
     """
 
     texts: tuple[str, ...]

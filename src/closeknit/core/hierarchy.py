@@ -25,7 +25,8 @@ from closeknit.core.errors import BadInput, BadValue
 from closeknit.core.exact import Number, plain_number
 from closeknit.core.hierarchy_file import read_hierarchy
 from closeknit.core.kinds import Kind, Losses, bind_tree, numbers_of, texts_of, tree_losses
-from closeknit.core.params import number
+from closeknit.core.levels import level_nodes
+from closeknit.core.params import number, whole
 from closeknit.core.tree import STAR, Int32, Tree
 from closeknit.core.written_kinds import WrittenNodes
 
@@ -39,11 +40,14 @@ class Hierarchy(Kind):
         from_data: whether the tree is derived from the data.
         edges: ascending numbers if each leaf is an interval: leaf i has `edges[i] <= x < edges[i+1]`, the last one is closed.
             They are stored as one pair per leaf, because a pruned tree has gaps.
+        level: every value is replaced by its node at this level before anything else; 0 leaves it as it is.
 
     >>> disease = Hierarchy({"respiratory": ["flu", "SARS"], "digestive": ["ulcer"]})
     >>> domain, codes = disease.bind(np.array(["SARS", "flu"], dtype=object))
     >>> codes.tolist(), domain.labels(np.array([0, 0]), np.array([1, 2]))
     ([1, 0], ['respiratory', '*'])
+    >>> replace(disease, level=1).bind(np.array(["SARS", "flu"], dtype=object))[0].texts
+    ('respiratory', 'digestive')
     """
 
     name: ClassVar[str] = "tree"
@@ -51,6 +55,7 @@ class Hierarchy(Kind):
     nested: Dicts
     from_data: bool = False
     edges: Edges | None = None
+    level: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nested", normalize_nested(self.nested) or {})
@@ -59,11 +64,26 @@ class Hierarchy(Kind):
         if self.edges is not None:
             object.__setattr__(self, "edges", _pairs(self.edges, self.tree.size))
         assert self.tree.size  # refuses a wrong tree now, not when it is first used
+        if whole("level", self.level, 0) and (self.from_data or self.edges is not None):
+            raise BadInput(f"level={self.level} needs a declared tree of values", right="build the tree from coarser values")
+        if self.level and self.level >= (top := int(self.tree.height[0])):
+            right = (
+                "leave the column out instead" if top == 1 else f"write a level of at most {top - 1}, or leave the column out"
+            )
+            raise BadInput(f"level={self.level} would write '*' for every value", right=right)
 
     @cached_property
     def tree(self) -> Tree:
         """The tree as arrays."""
         return Tree.of(self.nested)
+
+    @cached_property
+    def _coarse(self) -> tuple[Tree, dict[str, str]]:
+        """The tree above the level, and the node of each value and of each node at that level."""
+        nodes = level_nodes(self.tree)[self.level][:-1]
+        names = [self.tree.labels[node] for node in nodes]
+        coarse = dict(zip(self.tree.leaf_labels, names, strict=True)) | {name: name for name in names}
+        return Tree.of(_keep_above(self.nested, set(names))), coarse
 
     @cached_property
     def _middles(self) -> NDArray[np.float64] | None:
@@ -84,6 +104,13 @@ class Hierarchy(Kind):
     def bind(self, values: Values) -> tuple[Domain, Int32]:
         """The leaf of each value, by its exact text or by the interval it falls into."""
         texts = self._leaf_texts(values)
+        if self.level:
+            tree, coarse = self._coarse
+            domain, codes = bind_tree(tree, [coarse.get(text, text) for text in texts])
+            # a node at the level is a leaf: what lies below it is lost whatever a method does
+            loss = np.where(tree.height == 0, 0.0, np.append(tree_losses(self.tree, tree.labels[:-1])[:, 0], 0.0))
+            coded = replace(domain, node_loss=loss, coarse=True)
+            return replace(coded, default_distance=self.default_distance, declared=True), codes
         domain, codes = bind_tree(self.tree, texts, self._middles)
         if self.from_data:
             present = self.prune(texts)
@@ -147,20 +174,29 @@ class Hierarchy(Kind):
             known["from_data"] = True
         if self.edges is not None:
             known["edges"] = _flat_edges(self.edges)
+        if self.level:
+            known["level"] = self.level
         return known
 
+    def notes(self, name: str) -> list[str]:
+        """The level by which values are replaced."""
+        if not self.level:
+            return []
+        return [f"column '{name}': values are replaced by their nodes at level {self.level}, before anything else"]
+
     @classmethod
-    def read_csv(cls, path: str | Path, delimiter: str = ";", encoding: str = "utf-8") -> Hierarchy:
+    def read_csv(cls, path: str | Path, delimiter: str = ";", encoding: str = "utf-8", level: int = 0) -> Hierarchy:
         """Read a file with one leaf per line, `leaf;parent;...;root`; lines may differ in depth.
 
         Args:
             path: the file.
             delimiter: the character between the levels.
             encoding: encoding of the file.
+            level: every value is replaced by its node at this level before anything else.
         """
         nested = read_hierarchy(path, delimiter, encoding)
         try:
-            return cls(nested)
+            return cls(nested, level=level)
         except BadInput as bad:
             raise BadInput(bad.what, file=path, right=bad.right) from None
 
@@ -300,6 +336,11 @@ def _keep(nested: Mapping[str, Any], leaves: set[str]) -> Dicts:
         elif label in leaves:
             kept[label] = None
     return kept
+
+
+def _keep_above(nested: Mapping[str, Any], leaves: set[str]) -> Dicts:
+    """The tree with these nodes as its leaves."""
+    return {label: _keep_above(below, leaves) if below and label not in leaves else None for label, below in nested.items()}
 
 
 def _pairs(edges: Sequence[Any], size: int) -> Edges:

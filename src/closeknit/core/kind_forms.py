@@ -21,7 +21,7 @@ from closeknit.core.zip_areas import CENSUS_2000
 
 ALL = (Numeric, Duration, Date, DateTime, Prefix, Point, Flat, ItemSet, Hierarchy, WrittenNodes, Nodes)
 KINDS: dict[str, type[Kind]] = {kind.name: kind for kind in ALL}
-EXTRA_KEYS = {"tree": ("from_data", "edges"), "csv": ("delimiter", "encoding")}  # allowed next to the name
+EXTRA_KEYS = {"tree": ("from_data", "edges", "level"), "csv": ("delimiter", "encoding", "level")}  # allowed next to the name
 BUILDERS = {"intervals": ("edges", "lo", "hi", "width", "fanout", "levels"), "balanced": ("values", "fanout", "from_data")}
 MOST_SHOWN = 8  # of a list in a few words
 LISTS = ("edges", "values", "levels")
@@ -114,7 +114,7 @@ def kind_text(kind: Kind) -> str:
     ('numeric(lo=0, hi=120)', 'tree of 3 leaves')
     """
     if isinstance(kind, Hierarchy):
-        return f"tree of {kind.tree.size:,} leaves"
+        return f"tree of {kind.tree.size:,} leaves" + (f" at level {kind.level}" if kind.level else "")
     shown = {name: _brief(value) for name, value in kind.spec().items() if not isinstance(value, Mapping)}
     return f"{kind.name}({', '.join(f'{name}={value}' for name, value in shown.items())})" if shown else kind.name
 

@@ -31,6 +31,8 @@ NOTES = {
     "missing": "missing-value codes",
 }
 NOT_SURE = "not sure: "
+STEP = 5  # of the example
+COARSEN = "Stronger, against an adversary who knows the method: give a column such a kind, so that no cut sees exact numbers:"
 SNAP = "Ranges of whole numbers end at true values; uncomment the next line to end them at round steps."
 
 
@@ -89,6 +91,9 @@ def _snapping(suggestion: Suggestion) -> Iterable[str]:
         costs = ", ".join(f"{_flow(name)} about {cost:.2g}" for name, cost in suggestion.snap_costs.items())
         yield f"# {SNAP} Added loss: {costs}."
         yield "# form: {generalized: {snap: true}}"
+        name = next(iter(suggestion.snap_costs))
+        coarse = _flow({name: {"numeric": {"step": STEP, "coarsen": True}}}).removeprefix("{").removesuffix("}")
+        yield f"# {COARSEN} {coarse}"
 
 
 def _line(text: str, suggestion: Suggestion, name: str) -> str:

@@ -173,7 +173,7 @@ def as_hierarchy(seen: BoundColumn) -> Hierarchy:
 
     >>> from closeknit.core.columns import Columns
     >>> as_hierarchy(bind_column(Columns.of({"sex": ["f", "m"]})["sex"], "sex", "flat"))
-    Hierarchy(nested={'*': {'f': None, 'm': None}}, from_data=True, edges=None)
+    Hierarchy(nested={'*': {'f': None, 'm': None}}, from_data=True, edges=None, level=0)
     """
     if isinstance(seen.kind, Hierarchy):
         return seen.kind
