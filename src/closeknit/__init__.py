@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from closeknit.release import Release
     from closeknit.risks.sample_weights import individual_risk
     from closeknit.streams import BurelWindow, Castle, KnitStream, KnnStream, SabreWindow, Windowed
+    from closeknit.streams.input_rules import InputRules
 
 _NAMES = {
     "closeknit.api": "anonymize apply attack audit bound_loss build_repeat choose_k compare dossier frontier new_keys preset "
@@ -115,6 +116,7 @@ _NAMES = {
     "closeknit.release": "Release",
     "closeknit.risks.sample_weights": "individual_risk",
     "closeknit.streams": "BurelWindow Castle KnitStream KnnStream SabreWindow Windowed",
+    "closeknit.streams.input_rules": "InputRules",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 _PACKAGES = ("attacks", "datasets", "metrics")
@@ -137,6 +139,7 @@ __all__ = [
     "Fragmentation",
     "Hierarchy",
     "Incognito",
+    "InputRules",
     "KAnonymity",
     "KMap",
     "Knit",

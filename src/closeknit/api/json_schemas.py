@@ -18,7 +18,7 @@ from closeknit.core.schema import Schema
 from closeknit.core.strict_json import json_text
 from closeknit.report.record import PrivateReport, PublicReport
 from closeknit.streams import REGISTRY as STREAMS
-from closeknit.streams.stream_request import COLUMN_KEYS, DEFAULT, list_params
+from closeknit.streams.stream_request import DEFAULT, OTHER_KEYS, list_params
 
 FOLDER = Path(__file__).parents[1] / "schemas"
 PYTHON = re.compile(r"^(?:Args:|>>> )", re.MULTILINE)  # parts of a docstring that are not about the file
@@ -62,7 +62,7 @@ def _build_recipe_schema() -> dict[str, Any]:
     registries: dict[str, Mapping[str, Any]] = {"method": METHODS, "form": FORMS, "stream": STREAMS, "preset": PRESETS}
     for key, known in registries.items():
         keys[key] |= {"anyOf": [{"enum": sorted(known)}, _name_one(known), nothing]}
-    named = sorted([*STREAMS, *list_params(DEFAULT), *COLUMN_KEYS])
+    named = sorted([*STREAMS, *list_params(DEFAULT), *OTHER_KEYS])
     keys["stream"]["anyOf"][1] = {"type": "object", "propertyNames": {"enum": named}, "minProperties": 1}
     keys["suppress"] |= {"type": "number", "minimum": 0, "maximum": 1}
     return {**schema, "required": ["schema"], "anyOf": [{"required": [key]} for key in ("models", "stream", "preset")]}

@@ -222,7 +222,7 @@ def _prepare_run(requested: Recipe, recipe: Path, places: Places, stack: ExitSta
     if folder is not None and resuming:
         saved, marks, ticks = folder.load()
         refuse_other(saved, stream, folder.path)
-        stream = saved
+        saved.rules, stream = stream.rules, saved
     else:
         _refuse_older(places)
     if stream.timed:
@@ -386,11 +386,11 @@ class Watch:
 
 def _sentence(running: StreamRun) -> str:
     counted = running.stream.counters.record()
-    out = max(counted["rows_out"], 1)
     text = "rows in {rows_in:,}, out {rows_out:,}, pending {pending:,}, suppressed {suppressed:,}".format(**counted)
     aside = f", set aside {running.set_aside:,}" if running.set_aside else ""
-    delays = f"delay at most {counted['delay_most']:,}, mean {counted['delay_sum'] / out:,.1f} rows"
-    return f"{text}{aside}; {delays}; loss {counted['loss']:.4f}; batches {counted['batches']:,}"
+    delays = f"delay at most {counted['delay_most']:,}, mean {counted['delay_sum'] / max(counted['rows_out'], 1):,.1f} rows"
+    faults = "".join(f"; {fault}" for fault in running.stream.counters.list_faults())
+    return f"{text}{aside}; {delays}; loss {counted['loss']:.4f}; batches {counted['batches']:,}{faults}"
 
 
 def describe_end(running: StreamRun, ended: bool, idle: bool, checkpoint: Path | None) -> str:

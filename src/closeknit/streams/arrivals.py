@@ -41,6 +41,7 @@ from closeknit.kernels.geometry.declared_axes import EQUAL, NUMBER, TREE, Axes
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cells = NDArray[np.object_]
+Flags = NDArray[np.bool_]
 MISSING = -1  # in place of a digest, which is not negative
 MANTISSA = 53  # bits of a digest that a float can hold
 MOST_KNOWN = 1 << 16  # values whose meaning is cached
@@ -54,10 +55,15 @@ class Arrivals:
     persons: Ints  # [n]
     secrets: Ints  # [n, s] digests, equal where the published values are equal or look alike; MISSING for a missing value
     cells: Mapping[str, Cells]  # by column, also those of quasi columns without a tree
-    unknown: int = 0  # cells outside the declared domains
+    outside: Flags | None = None  # [n, d + s] cells outside the declared domains; None if there are none
 
     def __len__(self) -> int:
         return len(self.persons)
+
+    @property
+    def unknown(self) -> int:
+        """The number of cells outside the declared domains."""
+        return 0 if self.outside is None else int(self.outside.sum())
 
     def take(self, rows: NDArray[np.integer]) -> Arrivals:
         """These rows."""
@@ -118,7 +124,8 @@ class Coder:
         secrets = np.array([[meaning[0] for meaning in found[d : d + s]]], dtype=np.int64)
         persons = np.array([first if self.schema.person is None else found[-1][0]], dtype=np.int64)
         cells = {name: _single(meaning[1]) for name, meaning in zip(self._shown, found, strict=False) if meaning[3]}
-        return Arrivals(quasi, persons, secrets, cells, sum(meaning[2] for meaning in found))
+        outside = np.array([[meaning[2] for meaning in found[: d + s]]]) if any(meaning[2] for meaning in found) else None
+        return Arrivals(quasi, persons, secrets, cells, outside)
 
     def _look_up(self, name: str, value: Any) -> tuple[Any, Any, bool, bool]:
         """Number and text of a value, whether it is outside its domain, and whether the text is kept."""
@@ -192,7 +199,7 @@ class Coder:
     def _is_coded(self, name: str) -> bool:
         return name in self._codings and self._codings[name].changes
 
-    def _quasi(self, column: Column, j: int, name: str, kind: Kind) -> tuple[Reals, Cells, NDArray[np.bool_]]:
+    def _quasi(self, column: Column, j: int, name: str, kind: Kind) -> tuple[Reals, Cells, Flags]:
         """Of each distinct value its position, its text and whether it is outside the domain; the last entry is the missing
         cell.
         """
@@ -222,7 +229,7 @@ class Coder:
         places[there], outside[there] = np.where(bad, self.axes.unknown[j], positions), bad
         return places, np.empty(0, dtype=object), outside
 
-    def _secret(self, column: Column, kind: Kind) -> tuple[Cells, Ints, NDArray[np.bool_]]:
+    def _secret(self, column: Column, kind: Kind) -> tuple[Cells, Ints, Flags]:
         """Of each distinct value, and of the missing cell, what is published, its digest and whether it is outside the
         domain.
         """
@@ -263,32 +270,32 @@ class Meanings:
 
     coder: Coder
     columns: Columns
-    quasi: list[tuple[Reals, Cells, NDArray[np.bool_]]]  # position, text, whether it is outside the domain
-    secrets: list[tuple[Cells, Ints, NDArray[np.bool_]]]  # what is published, digest, whether it is outside the domain
+    quasi: list[tuple[Reals, Cells, Flags]]  # position, text, whether it is outside the domain
+    secrets: list[tuple[Cells, Ints, Flags]]  # what is published, digest, whether it is outside the domain
     plain: list[Cells]
     persons: Ints | None
 
     def rows(self, start: int, stop: int, first: int) -> Arrivals:
         """Rows of the table; `first` is the position of the first of them."""
-        schema, unknown, cells = self.coder.schema, 0, {}
+        schema, cells = self.coder.schema, {}
+        unknown = np.empty((stop - start, len(self.quasi) + len(self.secrets)), dtype=bool)
         quasi = np.empty((stop - start, len(self.quasi)))
         for j, (name, (places, texts, outside)) in enumerate(zip(schema.quasi, self.quasi, strict=True)):
             codes = self.columns[name].codes[start:stop]
-            quasi[:, j] = places[codes]
-            unknown += int(outside[codes].sum())
+            quasi[:, j], unknown[:, j] = places[codes], outside[codes]
             if self.coder.axes.kind[j] == EQUAL:
                 cells[name] = texts[codes]
         secrets = np.empty((stop - start, len(self.secrets)), dtype=np.int64)
         for j, (name, (shown, digests, outside)) in enumerate(zip(schema.sensitive, self.secrets, strict=True)):
             codes = self.columns[name].codes[start:stop]
             secrets[:, j], cells[name] = digests[codes], shown[codes]
-            unknown += int(outside[codes].sum())
+            unknown[:, len(self.quasi) + j] = outside[codes]
         for name, values in zip(schema.plain, self.plain, strict=True):
             cells[name] = values[self.columns[name].codes[start:stop]]
         persons = np.arange(first, first + stop - start, dtype=np.int64)
         if self.persons is not None and schema.person is not None:
             persons = self.persons[self.columns[schema.person].codes[start:stop]]
-        return Arrivals(quasi, persons, secrets, cells, unknown)
+        return Arrivals(quasi, persons, secrets, cells, unknown if unknown.any() else None)
 
 
 def _column(name: str, cell: Any) -> Column:
@@ -329,7 +336,7 @@ def _find_domain(name: str, kind: Kind) -> Domain | None:
     raise BadInput(f"is {kind.name}, and its domain would be read from the rows", column=name, right=right)
 
 
-def _numbers(values: NDArray[np.generic], low: float, high: float) -> tuple[Reals, NDArray[np.bool_]]:
+def _numbers(values: NDArray[np.generic], low: float, high: float) -> tuple[Reals, Flags]:
     """Raw values as numbers, and whether each is outside its bounds or no number."""
     if values.dtype.kind in "iufb":
         numbers = values.astype(np.float64)
@@ -339,9 +346,7 @@ def _numbers(values: NDArray[np.generic], low: float, high: float) -> tuple[Real
     return numbers, ~((numbers >= low) & (numbers <= high))
 
 
-def _bind_values(
-    kind: Kind, values: NDArray[np.generic], domain: Domain | None
-) -> tuple[Domain, NDArray[np.int32], NDArray[np.bool_]]:
+def _bind_values(kind: Kind, values: NDArray[np.generic], domain: Domain | None) -> tuple[Domain, NDArray[np.int32], Flags]:
     """As `kind.bind`, but values that it refuses are flagged."""
     bad = np.zeros(len(values), dtype=bool)
     while True:

@@ -23,6 +23,7 @@ from closeknit.methods import REGISTRY as METHODS
 from closeknit.models import REGISTRY as MODELS
 from closeknit.streams.arrivals import Coder
 from closeknit.streams.counters import Counters
+from closeknit.streams.input_rules import InputRules
 from closeknit.streams.packing import from_bytes, to_bytes
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def _collect_state(stream: Stream) -> dict[str, Any]:
         "secret": stream.secret,
         "position": stream.position,
         "ended": stream.ended,
+        "rules": asdict(stream.rules),
         "counters": asdict(stream.counters),
         "span": [stream.pending.first, stream.pending.end],
         "positions": positions,
@@ -185,7 +187,7 @@ def _restore_content(stream: Stream, content: Mapping[str, Any]) -> None:
     stream.secret = content["secret"]
     stream.coder = Coder(stream.schema, stream.secret, stream.folds)
     stream.position, stream.ended = content["position"], content["ended"]
-    stream.counters = Counters(**content["counters"])
+    stream.counters, stream.rules = Counters(**content["counters"]), InputRules(**content.get("rules", {}))
     first, end = content["span"]
     stream.pending.restore(content["positions"], content["rows"], first, end)
     stream._restore(content["state"])

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 MINIMA = ("fewest_persons", "smallest")  # counters that are combined by a minimum, or a maximum, and not by a sum
-MAXIMA = ("largest", "delay_most", "wait_most")
+MAXIMA = ("largest", "delay_most", "wait_most", "clock_jump_most", "outage_most")
+SUMS = ("vacuous", "unknown_of", "alarms")  # counted by number or name
 
 
 @dataclass
@@ -43,6 +44,22 @@ class Counters:
     worst: dict[int, float] = field(default_factory=dict)  # by the number of a guarantee: the worst level of a class
     vacuous: dict[int, int] = field(default_factory=dict)  # by the number of a guarantee: windows in which it excludes nothing
     broken: int = 0  # published classes that do not meet a guarantee: none, unless an algorithm errs
+    unknown_of: dict[str, int] = field(default_factory=dict)  # by column: cells outside the declared domain
+    alarms: dict[str, int] = field(default_factory=dict)  # by column: spans of rows in which these were too many
+    span: int = 0  # number of the last span of rows with such a cell
+    span_unknown: dict[str, int] = field(default_factory=dict)  # by column: such cells in it
+    refused: int = 0  # rows not accepted because of such a cell
+    late: int = 0  # rows older than one that arrived before; refused, or accepted as if they were as old
+    repeated: int = 0  # rows not accepted because their position or key has arrived before
+    early: int = 0  # rows not accepted because of a step of the time that no second row confirmed
+    clock_jumps: int = 0  # of the clock, forwards or backwards; the delay does not follow them
+    clock_jump_most: float = 0.0  # seconds
+    overdue: int = 0  # rows published after their delay, if it is in seconds
+    outages: int = 0  # of the output
+    outage_most: float = 0.0  # seconds
+    outage_sum: float = 0.0
+    held: int = 0  # rows that waited for it
+    keys: int = 0  # rows whose key was compared with earlier ones
 
     @property
     def pending(self) -> int:
@@ -122,12 +139,14 @@ class Counters:
         for name, value in vars(other).items():
             if name in MAXIMA:
                 setattr(self, name, max(getattr(self, name), value))
-            elif isinstance(value, int | float) and name not in MINIMA:
+            elif isinstance(value, int | float) and name not in (*MINIMA, "span"):
                 setattr(self, name, getattr(self, name) + value)
         for number, level in other.worst.items():
             self.add_level(number, level)
-        for number, windows in other.vacuous.items():
-            self.vacuous[number] = self.vacuous.get(number, 0) + windows
+        for name in SUMS:
+            mine = getattr(self, name)
+            for key, count in getattr(other, name).items():
+                mine[key] = mine.get(key, 0) + count
         if other.column_losses:
             columns = len(other.column_losses)
             self.column_losses = np.add(self.column_losses or [0.0] * columns, other.column_losses).tolist()
@@ -136,6 +155,37 @@ class Counters:
     def add_level(self, number: int, level: float) -> None:
         """Record the worst level of published classes for one guarantee: the lowest is the worst."""
         self.worst[number] = min(self.worst.get(number, level), level)
+
+    def count_jump(self, seconds: float) -> None:
+        """Count a jump of the clock.
+
+        >>> counters = Counters()
+        >>> counters.count_jump(3600.0)
+        >>> counters.clock_jumps, counters.clock_jump_most
+        (1, 3600.0)
+        """
+        self.clock_jumps, self.clock_jump_most = self.clock_jumps + 1, max(self.clock_jump_most, seconds)
+
+    def list_faults(self) -> list[str]:
+        """A sentence for each kind of row, value or device that was not as declared.
+
+        >>> Counters(late=3, clock_jumps=1, clock_jump_most=3600.0).list_faults()
+        ['3 rows were late', 'the clock jumped 1 times, by at most 3,600 seconds; delays did not follow it']
+        """
+        spans = [(name, self.alarms[name]) for name in sorted(self.alarms)]
+        said = [f"column '{name}': in {count:,} spans of rows too many values were outside its domain" for name, count in spans]
+        jumped = f"the clock jumped {self.clock_jumps:,} times, by at most {self.clock_jump_most:,.0f} seconds"
+        down = f"the output was down {self.outages:,} times, for at most {self.outage_most:,.0f} seconds"
+        counted = {
+            "refused": f"{self.refused:,} rows with a value outside its declared domain were refused",
+            "repeated": f"{self.repeated:,} rows that repeat a key or position were refused",
+            "late": f"{self.late:,} rows were late",
+            "early": f"{self.early:,} rows with a time far ahead were refused",
+            "clock_jumps": f"{jumped}; delays did not follow it",
+            "overdue": f"{self.overdue:,} rows were published after their delay",
+            "outages": f"{down}; {self.held:,} rows waited for it",
+        }
+        return said + [text for name, text in counted.items() if getattr(self, name)]
 
     def record(self) -> dict[str, Any]:
         """The counters as plain numbers."""

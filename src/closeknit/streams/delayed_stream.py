@@ -2,17 +2,17 @@
 
 With a delay of `delta` positions the row at p is published at the latest while the row at p + delta is handled. In seconds, a
 row is published at the first push or tick that is `delta` seconds after it or later; a push first publishes what is due, then
-adds its row.
+adds its row. A clock that is set back does not extend the delay: the time continues from where it was.
 """
 
 from __future__ import annotations
 
-import re
 import time
 import warnings
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -27,12 +27,14 @@ from closeknit.core.schema import Schema, require_schema
 from closeknit.models import KAnonymity, LDiversity
 from closeknit.streams.arrivals import Arrivals, Ints
 from closeknit.streams.digests import digest_codes
-from closeknit.streams.stream import Emissions, Stream, seconds
+from closeknit.streams.input_rules import parse_seconds
+from closeknit.streams.stream import Emission, Emissions, Stream, seconds
 from closeknit.streams.window_tables import secret_codes
 
-SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 Clock = Callable[[], float]
 TICK = "tick"  # in place of a clock: the time of the last tick
+SET_BACK = 0.001  # seconds by which a clock must go back to be corrected
+OVERDUE = 1.0  # seconds after its delay from which a row counts as overdue
 MOST_SHOWN = 10_000  # values of an attribute that are kept before unused ones are dropped
 
 
@@ -77,6 +79,8 @@ class DelayedStream(Stream):
             few = f"with delta={delta} at most {self.delta + 1:.0f} rows wait, fewer than k={self.k}"
             warnings.warn(f"{few}: every row will be suppressed", stacklevel=3)
         self.now = -np.inf  # seconds; never decreases
+        self.shift = 0.0  # seconds that are added to the clock, because it was set back
+        self._limit = (-np.inf, -1)  # a time, and the last position that was overdue then
         self.handled = -1  # the position being handled
         self._times: deque[tuple[int, float]] = deque()  # position and time of rows that may be pending
 
@@ -108,7 +112,7 @@ class DelayedStream(Stream):
         i, times = 0, self._read_clock(len(rows), first)
         while i < len(rows):
             if times is not None:
-                yield from self._due(times[i])
+                yield from self._advance(times[i])
             stop = self._until_next(i, first, times, len(rows))
             self._take(rows, first, (i, stop))
             i, self.handled = stop, first + stop - 1
@@ -143,8 +147,17 @@ class DelayedStream(Stream):
         return self.now if self.timed else self.handled
 
     def _due(self, now: float) -> Iterator[Emissions]:
-        if not self.timed:
-            return
+        if self.timed:
+            yield from self._advance(self._follow(now, self.now) if callable(self.clock) else now)
+
+    def _follow(self, reading: float, last: float) -> float:
+        """The time after a reading of the clock; if it was set back, the time continues from the last one."""
+        if (back := last - reading - self.shift) > SET_BACK:
+            self.counters.count_jump(back)
+            self.shift += back
+        return max(last, reading + self.shift)
+
+    def _advance(self, now: float) -> Iterator[Emissions]:
         self.now = max(self.now, now)
         yield from self._work()
         while (y := self._oldest()) is not None and (arrived := self._time_of(y)) + self.delta <= self.now:
@@ -157,10 +170,19 @@ class DelayedStream(Stream):
             return None
         times, now = [], self.now
         for position in range(first, first + rows):
-            now = max(now, seconds(self.clock())) if callable(self.clock) else max(now, 0.0)
+            now = self._follow(seconds(self.clock()), now) if callable(self.clock) else max(now, 0.0)
             times.append(now)
             self._times.append((position, now))
         return times
+
+    def _emit(self, emitted: Emissions) -> list[Emission]:
+        classes = super()._emit(emitted)
+        late = self.now - self.delta - OVERDUE
+        if self.timed and classes and self._times and self._times[0][1] < late:
+            if self._limit[0] != late:
+                self._limit = late, max(position for position, _ in takewhile(lambda row: row[1] < late, self._times))
+            self.counters.overdue += sum(int((each.positions <= self._limit[1]).sum()) for each in classes)
+        return classes
 
     def _time_of(self, y: int) -> float:
         """When the oldest pending row arrived; older times are dropped."""
@@ -170,13 +192,14 @@ class DelayedStream(Stream):
 
     def _state(self) -> dict[str, Any]:
         positions, times = zip(*self._times, strict=True) if self._times else ((), ())
-        state = {"now": self.now, "handled": self.handled, "positions": np.array(positions, np.int64), "times": np.array(times)}
+        state: dict[str, Any] = {"now": self.now, "shift": self.shift, "handled": self.handled}
+        state |= {"positions": np.array(positions, np.int64), "times": np.array(times)}
         if self.judge.reads_values and len(self.pending):
             self.judge.forget(self._secrets_in_use())
         return state | ({"shown": self.judge.shown} if self.judge.reads_values else {})
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.now, self.handled = state["now"], state["handled"]
+        self.now, self.shift, self.handled = state["now"], state.get("shift", 0.0), state["handled"]
         self.judge.shown = state.get("shown", self.judge.shown)
         self._times = deque(zip(state["positions"].tolist(), state["times"].tolist(), strict=True))
 
@@ -285,7 +308,7 @@ def delay_of(delta: int | str) -> tuple[float, bool]:
     """
     if not isinstance(delta, str):
         return whole("delta", delta, least=1), False
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*", delta)
-    if not found or float(found[1]) == 0:
-        raise BadInput(f"delta={delta!r} is not a delay", right="write rows (10_000) or a time: '30s', '5m', '2h'")
-    return float(found[1]) * SECONDS[found[2]], True
+    try:
+        return parse_seconds("delta", delta), True
+    except BadInput:
+        raise BadInput(f"delta={delta!r} is not a delay", right="write rows (10_000) or a time: '30s', '5m', '2h'") from None

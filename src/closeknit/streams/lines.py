@@ -44,6 +44,7 @@ class RejectedLine(NamedTuple):
     line: int
     why: str
     text: str
+    counter: str = ""  # the name of its counter, if it has one of its own
 
 
 class Lines:

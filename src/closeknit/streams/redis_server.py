@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from closeknit.core.errors import BadInput, suggest_name
+from closeknit.streams.sinks import SinkDown
 
 ANSWER = 30.0  # seconds to wait for an answer
 OPTIONS = {"in": ("group", "consumer", "count", "field", "end"), "out": ("field",)}
@@ -75,15 +76,15 @@ class RedisAddress:
 class Server:
     """A connection whose answers are those of Redis, in bytes and lists, whatever the version of the client.
 
-    A command whose answer is lost may have had its effect. So no command is repeated: a stream that is cut off resumes from its
-    checkpoint.
+    A command whose answer is lost may have had its effect. So no command is repeated here: a sink compares a batch whose answer
+    was lost, and a source that is cut off resumes from its checkpoint.
 
     Args:
         place: the address of a stream on the server.
 
     >>> Server(RedisAddress("localhost", 1, 0, "people"))
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: redis://localhost:1/0/people: no Redis answers there (...); start one, or correct ...
+    closeknit.streams.sinks.SinkDown: redis://localhost:1/0/people: no Redis answers there (...); start one, or correct ...
     """
 
     def __init__(self, place: RedisAddress) -> None:
@@ -160,7 +161,7 @@ def translate_errors(place: RedisAddress) -> Iterator[None]:
         raise BadInput(f"Redis refuses the login ({error})", file=place, right=right) from None
     except (errors.ConnectionError, errors.TimeoutError) as error:
         right = "start one, or correct the address; the stream resumes from its checkpoint"
-        raise BadInput(f"no Redis answers there ({error})", file=place, right=right) from None
+        raise SinkDown(f"no Redis answers there ({error})", file=place, right=right) from None
     except errors.WatchError:
         raise BadInput("another process writes to this stream", file=place, right="choose another one") from None
     except errors.RedisError as error:

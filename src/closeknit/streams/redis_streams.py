@@ -62,7 +62,7 @@ class RedisSource:
 
     >>> RedisSource(RedisAddress.of("redis://localhost:1/0/people?group=g&consumer=c", "in"))
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: redis://localhost:1/0/people: no Redis answers there (...); start one, or correct ...
+    closeknit.streams.sinks.SinkDown: redis://localhost:1/0/people: no Redis answers there (...); start one, or correct ...
     """
 
     def __init__(self, place: RedisAddress) -> None:
@@ -194,13 +194,14 @@ class RedisSink:
 
     >>> RedisSink(RedisAddress.of("redis://localhost:1/0/out", "out"))
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: redis://localhost:1/0/out: no Redis answers there (...); start one, or correct ...
+    closeknit.streams.sinks.SinkDown: redis://localhost:1/0/out: no Redis answers there (...); start one, or correct ...
     """
 
     def __init__(self, place: RedisAddress) -> None:
         self.place, self._field, self._server = place, place.options.get("field"), Server(place)
         self._number = 0  # of the last batch written
         self._ours: Id | None = None  # the last entry that this process wrote: after it no batch repeats
+        self._doubtful: Id | None = None  # the last entry of a batch whose answer was lost
         self._last(self._server.client)  # refuses a key that is not a stream before any work
 
     @property
@@ -214,12 +215,15 @@ class RedisSink:
         with translate_errors(self.place), self._server.client.pipeline(transaction=True) as adding:
             adding.watch(self.place.key)
             last = self._last(adding)
+            if last == self._doubtful:
+                self._ours = last
             if last >= Id(number, 0) or self._ours not in (None, last):
                 self._compare(number, rows, last)
             else:
                 adding.multi()
                 for id, cells in rows.items():
                     adding.execute_command("XADD", self.place.key, f"{id.first}-{id.second}", *cells)
+                self._doubtful = max(rows)
                 adding.execute()
                 self._ours = max(rows)
         self._number = number

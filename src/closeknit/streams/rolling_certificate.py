@@ -234,7 +234,11 @@ def notes(stream: Stream, checked: bool = False) -> list[str]:
         said.append(f"{counters.suppressed:,} rows were suppressed: no class could take them in time")
     if counters.unknown_out:
         said.append(f"{counters.unknown_out:,} cells were outside the declared domains: their classes write `*` there")
-    said += [*stream.remarks, *_list_vacuous(stream)]
+    if counters.keys:
+        said.append(
+            f"rows that repeat one of the last {stream.rules.remember:,} keys were refused; older keys were not compared"
+        )
+    said += [*counters.list_faults(), *stream.remarks, *_list_vacuous(stream)]
     number = stream.coder.axes.kind == NUMBER
     said += [
         tight_note(name)

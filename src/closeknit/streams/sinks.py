@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -15,13 +16,21 @@ from closeknit.io.faults import explain_os_error
 from closeknit.io.ndjson import lines_of
 
 Mark = dict[str, Any]
+DOWN = {errno.ENOSPC, errno.EDQUOT, errno.ETIMEDOUT, errno.ESTALE}  # a disk that is full or away for some time
+
+
+class SinkDown(BadInput):
+    """The output is down for the moment, and nothing is written by halves: the same batch may be written again."""
 
 
 class Sink(Protocol):
     """A connector for published batches."""
 
     def write(self, number: int, batch: Columns) -> None:
-        """Write a batch; after a restart a number may be written again, with the same rows."""
+        """Write a batch; after a restart a number may be written again, with the same rows.
+
+        Raise `SinkDown` if the output is down for the moment and this call may be repeated.
+        """
 
     def mark(self) -> Mark:
         """Make everything written safe; plain values from which `seek` finds this place again."""
@@ -75,7 +84,11 @@ class FileSink:
         try:
             _write_all(self._handle, data)
         except OSError as error:
-            raise explain_os_error(error, self.path) from None
+            failed = explain_os_error(error, self.path)
+            if error.errno not in DOWN:
+                raise failed from None
+            self._cut(self._offset)
+            raise SinkDown(failed.what, file=self.path, right="make room on the disk") from None
         self._offset += len(data)
 
     def mark(self) -> Mark:

@@ -36,11 +36,15 @@ from closeknit.streams.arrivals import Arrivals, Coder, Ints, Reals
 from closeknit.streams.batch_writing import write_classes
 from closeknit.streams.checkpoint import load, save
 from closeknit.streams.counters import Counters
+from closeknit.streams.drift import admit_values, refuse_outside
+from closeknit.streams.input_rules import InputRules
 from closeknit.streams.pending import Pending
 from closeknit.streams.rolling_certificate import Scope, build_certificate, count_classes
 
 BLOCK = 4096  # rows of a frame that are processed at once: memory does not grow with the frame
-BASE = frozenset({"schema", "models", "secret", "coder", "pending", "counters", "position", "ended", "init_params", "_names"})
+BASE = frozenset(
+    {"schema", "models", "secret", "coder", "pending", "counters", "position", "ended", "init_params", "rules", "_names"}
+)
 Row = dict[str, Any]
 
 
@@ -83,6 +87,7 @@ class Stream(ABC):
     clock: Any = None  # of a timed stream: a function that returns seconds, or "tick" for the last tick
     init_params: Mapping[str, Any]  # kept in the checkpoint
     scope: Scope | None = None
+    rules: InputRules = InputRules()  # for rows that do not arrive as declared
     folds: bool = False  # whether look-alike sensitive values count as one
     extra_models: Sequence[Model] = ()  # further guarantees, measured privately
 
@@ -177,6 +182,7 @@ class Stream(ABC):
         """
         self._refuse_ended()
         meanings = self.coder.meanings(columns)
+        refuse_outside(self, meanings)
         for a in range(0, columns.rows, BLOCK):
             rows = meanings.rows(a, min(a + BLOCK, columns.rows), self.position)
             if classes := self._emit_all(self._accept(rows)):
@@ -301,10 +307,10 @@ class Stream(ABC):
     def _accept(self, rows: Arrivals) -> Iterable[Emissions]:
         """Give rows their positions and hand them to the algorithm."""
         first = self.position
+        admit_values(self, rows)
         self.pending.add(rows, first)
         self.position += len(rows)
         self.counters.rows_in += len(rows)
-        self.counters.unknown += rows.unknown
         return self._arrive(rows, first)
 
     def _join_batches(self, batches: Iterable[Columns]) -> Columns:

@@ -1,4 +1,4 @@
-"""A stream as a recipe requests it: `stream: {castle: {k: 100, delta: 10000}, position: number, time: seen}`.
+"""A stream as a recipe requests it: `stream: {castle: {k: 100, delta: 10000}, position: number, rules: {key: record}}`.
 
 Without the name of an algorithm, `stream: {k: 100, delta: 10000}`, it is `knit_stream`.
 """
@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.model import Model
 from closeknit.core.schema import Schema
 from closeknit.streams import REGISTRY
+from closeknit.streams.input_rules import REFUSE, InputRules
 from closeknit.streams.stream import Stream
 
 COLUMN_KEYS = ("position", "time")
+OTHER_KEYS = (*COLUMN_KEYS, "rules")
 DEFAULT = "knit_stream"
 OTHER_PARAMS = ("self", "schema", "models", "seed", "clock")  # parameters that a recipe has elsewhere, or not at all
 
@@ -30,11 +32,12 @@ class StreamRequest:
         params: its parameters.
         position: the column with a row's position; None if there is none.
         time: the column with a row's time; None if there is none.
+        rules: for rows that do not arrive as declared.
 
     >>> StreamRequest.of({"castle": {"k": 100, "delta": 10000}, "position": "number"})
-    StreamRequest(name='castle', params={'k': 100, 'delta': 10000}, position='number', time=None)
+    StreamRequest(name='castle', params={'k': 100, 'delta': 10000}, position='number', time=None, rules=InputRules(...))
     >>> StreamRequest.of({"k": 100, "delta": 10000})
-    StreamRequest(name='knit_stream', params={'k': 100, 'delta': 10000}, position=None, time=None)
+    StreamRequest(name='knit_stream', params={'k': 100, 'delta': 10000}, position=None, time=None, rules=InputRules(...))
     >>> StreamRequest.of({"castle": {"kay": 100}})
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: stream 'castle' has no parameter 'kay'; choose one of: k, delta, ...
@@ -44,6 +47,7 @@ class StreamRequest:
     params: Mapping[str, Any] = field(default_factory=dict)
     position: str | None = None
     time: str | None = None
+    rules: InputRules = field(default_factory=InputRules)
 
     @classmethod
     def of(cls, form: Any) -> StreamRequest:
@@ -54,7 +58,7 @@ class StreamRequest:
         """
         right = f"write {{castle: {{k: 100, delta: 10000}}}}; known are: {', '.join(sorted(REGISTRY))}"
         form = _name_default({form: {}} if isinstance(form, str) else form)
-        if not isinstance(form, Mapping) or len(names := [key for key in form if key not in COLUMN_KEYS]) != 1:
+        if not isinstance(form, Mapping) or len(names := [key for key in form if key not in OTHER_KEYS]) != 1:
             raise BadInput(f"stream {form!r} cannot be read", right=right)
         (name,) = names
         if name not in REGISTRY:
@@ -65,7 +69,8 @@ class StreamRequest:
         for key in COLUMN_KEYS:
             if not isinstance(form.get(key), str | None):
                 raise BadInput(f"stream has {key}={form[key]!r}, which is not a column", right="name a column of the rows")
-        requested = cls(name, {str(key): value for key, value in params.items()}, *(form.get(key) for key in COLUMN_KEYS))
+        own, rules = {str(key): value for key, value in params.items()}, InputRules.of(form.get("rules") or {})
+        requested = cls(name, own, form.get("position"), form.get("time"), rules)
         requested._check_names()
         return requested
 
@@ -89,6 +94,11 @@ class StreamRequest:
         stream = cls(schema=schema, **given)
         if self.time is not None and not stream.timed:
             raise BadInput("stream has a column for the time, and its delay is counted in rows", right="leave time out")
+        if self.time is None and self.rules != replace(self.rules, late=REFUSE, jump=None):
+            raise BadInput(
+                "rules on late rows and jumps need a column for the time", right="name it under time, or leave them out"
+            )
+        stream.rules = self.rules
         for name in (self.position, self.time):
             if name is not None and name in schema.plain:
                 right = "leave the column without a role: it is read, but must not be published"
@@ -121,8 +131,8 @@ def _name_default(form: Any) -> Any:
     """Put parameters that have no algorithm under the name of the default."""
     if not isinstance(form, Mapping) or not any(key in list_params(DEFAULT) for key in form):
         return form
-    columns = {key: form[key] for key in form if key in COLUMN_KEYS}
-    return {DEFAULT: {key: form[key] for key in form if key not in COLUMN_KEYS}, **columns}
+    others = {key: form[key] for key in form if key in OTHER_KEYS}
+    return {DEFAULT: {key: form[key] for key in form if key not in OTHER_KEYS}, **others}
 
 
 def _is_required(takes: Mapping[str, inspect.Parameter], name: str) -> bool:

@@ -9,14 +9,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import Any
+
+import numpy as np
 
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.streams.arrival_order import ArrivalOrder, cells_of
 from closeknit.streams.checkpoint_folder import CheckpointFolder, Tick
+from closeknit.streams.input_rules import parse_seconds
 from closeknit.streams.lines import ArrivedRow, RejectedLine
+from closeknit.streams.outages import SLOW, Outages
+from closeknit.streams.run_clock import RunClock
 from closeknit.streams.sinks import Rejects, Sink
 from closeknit.streams.sources import Block, Source
 from closeknit.streams.stream import Stream
@@ -34,7 +40,7 @@ class StreamRun:
         sink: its output.
         order: which rows are accepted.
         rejects: where rejected lines are written.
-        clock: returns the time in seconds.
+        clock: returns the time in seconds, or a clock that no one can set.
         folder: where checkpoints are written; None for none.
         every: rows between checkpoints.
         strict: whether a rejected line ends the run.
@@ -66,7 +72,7 @@ class StreamRun:
     sink: Sink
     order: ArrivalOrder
     rejects: Rejects
-    clock: Callable[[], float]
+    clock: Callable[[], float] | RunClock
     folder: CheckpointFolder | None = None
     every: int = 100_000
     strict: bool = False
@@ -79,6 +85,11 @@ class StreamRun:
     _now: float = 0.0
     _saved_at: int = 0
     _offset: int | None = None  # of the input
+
+    def __post_init__(self) -> None:
+        rules, counters = self.stream.rules, self.stream.counters
+        self.order.set_rules(rules, counters)
+        self._outages = Outages(counters, parse_seconds("patience", rules.patience), lambda: self.stopping())
 
     def begin(self) -> None:
         """Begin a new stream: the first checkpoint is saved before anything is written."""
@@ -97,6 +108,7 @@ class StreamRun:
         for place, name in ((self.source, "source"), (self.sink, "sink"), (self.rejects, "rejects")):
             place.seek(metadata[name])
         self.order.last, self._now = metadata["last"], metadata["now"]
+        self.order.known = dict.fromkeys(metadata.get("keys", np.empty(0)).tolist())
         self.number, self.batches, self.set_aside = metadata["number"], metadata["batches"], metadata["rejected"]
         self._replay, self._saved_at = deque(ticks), self.stream.position
 
@@ -146,19 +158,26 @@ class StreamRun:
         self._replay_ticks()
 
     def _push(self, rows: list[ArrivedRow]) -> None:
-        if not rows:
-            return
-        before, self._offset = self.stream.position, rows[-1].end
-        batches = self.stream.batches_of(cells_of([found.row for found in rows], self.stream.schema.used))
+        fresh, keys, repeated = self.order.check_keys(rows, self.stream.coder.digest)
+        before, self._offset = self.stream.position, rows[-1].end if rows else self._offset
+        batches = self.stream.batches_of(cells_of([found.row for found in fresh], self.stream.schema.used))
         try:
-            self._emit(batches, Tick(self._now, before + len(rows), None, self._offset))
+            if fresh:
+                self._emit(batches, Tick(self._now, before + len(fresh), None, self._offset))
         except BadInput as bad:
             if self.stream.position != before:
                 raise
+            for key in keys:  # a refused row may be corrected
+                del self.order.known[key]
             if len(rows) == 1:
                 self._reject_line(RejectedLine(rows[0].line, str(bad), ""))
             for found in rows if len(rows) > 1 else ():
                 self._push([found])
+        else:
+            self.order.trim_keys()
+            self.stream.counters.keys += len(keys)
+            for each in repeated:
+                self._reject_line(each)
 
     def _replay_ticks(self) -> None:
         """Replay the logged ticks of this row."""
@@ -189,11 +208,13 @@ class StreamRun:
         """Write batches; a time that caused them and is not in the input is logged before the first one."""
         if cause is not None and self._by_clock and not self._replay:
             batches = self._log_first(batches, cause)
+        held = False
         for batch in batches:
             if self.folder is not None:
                 self.folder.sync()
-            self.sink.write(self.batches + 1, batch)
+            held |= self._outages.write(partial(self.sink.write, self.batches + 1, batch)) > SLOW
             self.batches += 1
+            self.stream.counters.held += batch.rows if held else 0
 
     def _log_first(self, batches: Iterable[Columns], cause: Tick) -> Iterator[Columns]:
         for i, batch in enumerate(batches):
@@ -210,6 +231,8 @@ class StreamRun:
             right = "correct it, or leave --strict out to set such lines aside"
             raise BadInput(f"line {bad.line:,}: {bad.why}", right=right)
         self.set_aside += 1
+        if bad.counter:
+            setattr(self.stream.counters, bad.counter, getattr(self.stream.counters, bad.counter) + 1)
         self.rejects.write(bad.line, bad.why, bad.text)
 
     def _finish(self) -> None:
@@ -230,6 +253,7 @@ class StreamRun:
             "rejects": self.rejects.mark(),
             "batches": self.batches,
             "last": self.order.last,
+            "keys": np.array(list(self.order.known), dtype=np.uint64),
             "rejected": self.set_aside,
             "now": self._now,
         }
@@ -240,4 +264,9 @@ class StreamRun:
 
     def _time(self) -> float:
         """The time, which never decreases, also after a restart."""
-        return max(self._now, self.clock())
+        if not isinstance(self.clock, RunClock):
+            self.clock = RunClock(self.clock)
+        now, jump = self.clock.read(self._now)
+        if jump:
+            self.stream.counters.count_jump(jump)
+        return now
