@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from closeknit.web.live.batch_log import BatchLog
 from closeknit.web.live.inbox_source import InboxSource
 from closeknit.web.live.live_stream import LiveStream
 from closeknit.web.live.live_streams import LiveStreams
-from closeknit.web.live.stream_watch import StreamWatch
+from closeknit.web.live.stream_watch import Sample, StreamWatch
 from closeknit.web.live.stream_worker import run_stream, try_stream
 from closeknit.web.settings import Settings
 from conftest import SOAK
@@ -232,6 +233,54 @@ def test_closed_streams_take_no_rows(client: TestClient) -> None:
     again = LiveStreams(client.app.state.settings)  # type: ignore[attr-defined]
     stream = again.of("ann", path.rpartition("/")[2])
     assert stream.ended and stream.inbox.ended and stream.status.count("rows_out") + stream.status.count("suppressed") == 5
+
+
+def test_live_page_shows_numbers_and_alarms_but_no_row(client: TestClient) -> None:
+    client.headers["origin"] = HERE
+    recipe = {**RECIPE, "seed": 987_654_321, "stream": {"castle": {"k": 4, "delta": 6}}}
+    made = client.post("/streams", files={"recipe": ("r", yaml.safe_dump(recipe).encode())}, data={"name": "<b>ward"})
+    assert made.status_code == 303
+    page = made.headers["location"]
+    assert "The process of the stream is starting" in client.get(page).text
+    path = f"/api{page}"
+    send(client, path, 0, [{**row, "age": 77} for row in ROWS[:25]])
+    stream = stream_of(client, path)
+    stream.inbox.heard -= 600
+    client.post(f"{page}/close")
+    work(stream)
+    for address in (page, f"{page}/live"):
+        text = client.get(address).text
+        shown = [f"<dd>{state:,}" for state in (client.get(path).json()[name] for name in ("published", "suppressed"))]
+        assert all(each in text for each in shown) and "k-anonymity, k = 4" in text and ">met<" in text
+        assert not any(cell in text for cell in ("77", "gout", "acne", "987654321"))  # no row, no cell, no seed
+    assert 'hx-get="' + page + '/live"' in client.get(page).text and "&lt;b&gt;ward" in client.get(page).text
+    listed = client.get("/streams").text
+    assert page in listed and "gout" not in listed
+    bad = client.post("/streams", files={"recipe": ("r", b"models: []")})
+    assert bad.status_code == 422 and 'role="alert"' in bad.text
+    assert client.get(page, headers=BOB).status_code == 404
+    assert client.post(f"{page}/remove").headers["location"] == "/streams"
+    assert client.get(page).status_code == 404
+
+
+def test_alarms(client: TestClient) -> None:
+    path = new(
+        client, {**RECIPE, "stream": {"castle": {"k": 5, "delta": 6}}, "models": [{"l_diversity": {"column": "ill", "l": 2}}]}
+    )
+    stream = stream_of(client, path)
+    assert list_alarms(stream, stream.status) == []
+    stream.inbox.heard -= 90
+    assert [alarm.sentence for alarm in list_alarms(stream, stream.status)] == ["no row has arrived for 90 seconds"]
+    send(client, path, 0, [{**row, "ill": "flu"} for row in ROWS[:28]])  # one value: nothing can be published
+    work(stream)
+    assert [alarm.name for alarm in list_alarms(stream, stream.status)] == ["suppression"]
+    samples = [Sample(0.0, 0, 0, 0, 0), Sample(9.0, 100, 80, 80 * 6, 20)]
+    near = replace(stream.status, samples=samples, timed=False, longest=6.5)
+    assert "delay" in [alarm.name for alarm in list_alarms(stream, near)]
+    late = replace(near, timed=True, longest=30.0, counters={"wait_most": 31.5, "broken": 1})
+    assert [alarm.name for alarm in list_alarms(stream, late)] == ["not met", "delay"]
+    fine = replace(near, timed=True, longest=30.0, counters={"wait_most": 30.2})
+    assert list_alarms(stream, fine) == list_alarms(stream, replace(near, longest=7.0, counters={})) == []
 
 
 class Killed(BaseException):
