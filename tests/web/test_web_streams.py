@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 
 from closeknit.io import folders
 from closeknit.streams.checkpoint_folder import CheckpointFolder
+from closeknit.streams.sinks import FileSink
 from closeknit.web.live import inbox, inbox_source
 from closeknit.web.live.alarms import list_alarms
 from closeknit.web.live.batch_log import BatchLog
@@ -287,16 +288,15 @@ class Killed(BaseException):
     """In place of SIGKILL: nothing catches it."""
 
 
-def publish(folder: Path, sink: str, patch: pytest.MonkeyPatch, kill_at: int | None) -> tuple[str, int]:
+def publish(folder: Path, sink: str, patch: pytest.MonkeyPatch, kill_at: int | None) -> tuple[str, list[str]]:
     """Send rows in small requests to a stream that is killed once, at this step; what it published, and its steps."""
-    steps = 0
+    steps: list[str] = []
 
     def counting(act: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*given: Any, **options: Any) -> Any:
-            nonlocal steps
             for after in (False, True):  # it is killed before or after the act
-                steps += 1
-                if steps == kill_at:
+                steps.append(f"{'after' if after else 'before'} {act.__qualname__}")
+                if len(steps) == kill_at:
                     raise Killed
                 if not after:
                     found = act(*given, **options)
@@ -309,6 +309,7 @@ def publish(folder: Path, sink: str, patch: pytest.MonkeyPatch, kill_at: int | N
     with patch.context() as patched:
         for owner, name in (
             (BatchLog, "write"),
+            (FileSink, "write"),
             (InboxSource, "read"),
             (InboxSource, "commit"),
             (CheckpointFolder, "save"),
@@ -341,9 +342,10 @@ def publish(folder: Path, sink: str, patch: pytest.MonkeyPatch, kill_at: int | N
 def test_killed_at_any_step_no_row_is_lost_or_doubled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sink: str) -> None:
     tmp_path.joinpath("whole").mkdir()
     whole, steps = publish(tmp_path / "whole", sink, monkeypatch, None)
-    assert whole.count('"ill"') == len(ROWS) and steps > 100
-    each = 1 if SOAK else steps // 12
-    for kill_at in range(1, steps + 1, each):
+    assert whole.count('"ill"') == len(ROWS) and len(steps) > 100
+    kinds = [[at for at, kind in enumerate(steps, 1) if kind == each] for each in dict.fromkeys(steps)]
+    assert len(kinds) >= 16
+    for kill_at in range(1, len(steps) + 1) if SOAK else [found[len(found) // 2] for found in kinds]:
         folder = tmp_path / str(kill_at)
         folder.mkdir()
         assert publish(folder, sink, monkeypatch, kill_at)[0] == whole, kill_at
