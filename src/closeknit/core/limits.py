@@ -30,6 +30,7 @@ MOST_SOLVES = 1_000_000  # of an integer program, for an attack
 MOST_EXCLUSIONS = 100  # of values by background knowledge
 MOST_COLUMN_SETS = 100_000  # in which minimal sample uniques are looked for
 MOST_QUERIES = 1_000_000  # of a workload
+MOST_SENDERS = 1_000  # of a stream over HTTP
 MOST_GROUP_BYS = 100_000  # of one level of the OLAP lattice
 
 

@@ -72,6 +72,7 @@ class DelayedStream(Stream):
         self.init_params = storable
         self.k = self.judge.k
         self.delta, self.timed = delay_of(delta)
+        self.longest_delay = self.delta
         self.clock = clock if clock is not None else time.time
         if not callable(self.clock) and self.clock != TICK:
             raise BadInput(f"clock={clock!r} is not a clock", right="give a function that returns seconds, or 'tick'")

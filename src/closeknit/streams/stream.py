@@ -84,6 +84,7 @@ class Stream(ABC):
 
     name: ClassVar[str] = ""
     timed: bool = False  # whether `tick` matters: a delay in seconds counts from the last tick before a row arrived
+    longest_delay: float | None = None  # that is guaranteed, in rows, or in seconds if it is timed
     clock: Any = None  # of a timed stream: a function that returns seconds, or "tick" for the last tick
     init_params: Mapping[str, Any]  # kept in the checkpoint
     scope: Scope | None = None

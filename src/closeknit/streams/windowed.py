@@ -95,6 +95,7 @@ class Windowed(Stream):
         requested = [*list_models(models), *([] if k is None else [KAnonymity(k)])]
         super().__init__(schema, requested, seed)
         self.omega, self.advance = whole("omega", omega, least=1), whole("advance", advance, least=1)
+        self.longest_delay = self.omega + self.advance
         if self.omega % self.advance:
             right = "windows begin at multiples of advance: choose omega as one of them"
             raise BadInput(f"omega={omega} is not a multiple of advance={advance}", right=right)

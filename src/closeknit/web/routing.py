@@ -14,12 +14,25 @@ from starlette.responses import Response
 
 from closeknit.core.errors import BadInput, CloseknitError, suggest_name
 from closeknit.web.cases import Case, CaseNotFound, Cases, Gone, LimitExceeded, NotReady
+from closeknit.web.live.inbox import OutOfOrder, QueueFull, TooLong
+from closeknit.web.live.live_stream import LiveStream, StreamNotFound
+from closeknit.web.live.live_streams import LiveStreams
 from closeknit.web.responses import refusal
 from closeknit.web.settings import Settings
 from closeknit.web.tasks import Tasks
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
-STATUS = {CaseNotFound: 404, Gone: 410, LimitExceeded: 429, BadInput: 400, NotReady: 409}
+STATUS = {
+    CaseNotFound: 404,
+    StreamNotFound: 404,
+    Gone: 410,
+    LimitExceeded: 429,
+    QueueFull: 429,
+    TooLong: 413,
+    BadInput: 400,
+    NotReady: 409,
+    OutOfOrder: 409,
+}
 LONGEST_FIELD = 128 * 1024  # bytes of a field in a form with files, which may be large: fields are held in memory
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 UNKNOWN_KEY = "unknown_key"  # type of a pydantic error whose message is our own sentence
@@ -63,12 +76,22 @@ async def _case(request: Request, id: Annotated[str, PathParameter(max_length=64
     return (await _cases(request)).of(await _owner(request), id)
 
 
+async def _streams(request: Request) -> LiveStreams:
+    return request.app.state.streams  # type: ignore[no-any-return]
+
+
+async def _stream(request: Request, id: Annotated[str, PathParameter(max_length=64)]) -> LiveStream:
+    return (await _streams(request)).of(await _owner(request), id)
+
+
 async def _read_form(request: Request) -> dict[str, str]:
     return {key: str(value) for key, value in (await request.form()).items()}
 
 
 Owner = Annotated[str, Depends(_owner)]
 OwnCase = Annotated[Case, Depends(_case)]  # of a path with {id}
+AllStreams = Annotated[LiveStreams, Depends(_streams)]
+OwnStream = Annotated[LiveStream, Depends(_stream)]  # of a path with {id}
 FormFields = Annotated[dict[str, str], Depends(_read_form)]  # any fields; the route may run in a thread
 AllCases = Annotated[Cases, Depends(_cases)]
 AllTasks = Annotated[Tasks, Depends(_tasks)]
@@ -95,7 +118,8 @@ async def answer_refusal(request: Request, error: Exception) -> Response:
         return refusal(request.scope, 422, own.get(first["type"], f"{where}: {first['msg']}"))
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 409)
     home = str(request.app.state.settings.home)  # errors of a full disk or a removed case name the file
-    return refusal(request.scope, status, str(error).replace(f"{home}/", ""))
+    later = {"retry-after": str(error.seconds)} if isinstance(error, QueueFull) else None
+    return refusal(request.scope, status, str(error).replace(f"{home}/", ""), later)
 
 
 REFUSED: tuple[type[Exception], ...] = (HTTPException, RequestValidationError, CloseknitError)

@@ -14,11 +14,12 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from closeknit import __version__
-from closeknit.web import access, pages, rest
+from closeknit.web import access, pages, rest, rest_streams
 from closeknit.web.body_limits import BodyLimits, Turns
 from closeknit.web.cases import Cases
 from closeknit.web.guard import Guard
 from closeknit.web.headers import Headers
+from closeknit.web.live.live_streams import LiveStreams
 from closeknit.web.routing import REFUSED, answer_refusal
 from closeknit.web.settings import Settings
 from closeknit.web.tasks import Tasks
@@ -47,9 +48,10 @@ def make_app(settings: Settings, tokens: dict[str, bytes] | None = None) -> Fast
     app.state.settings, app.state.logins = settings, Logins(settings, tokens)
     app.state.cases = Cases(settings)
     app.state.tasks = Tasks(app.state.cases)
+    app.state.streams = LiveStreams(settings)
     for kind in REFUSED:
         app.add_exception_handler(kind, answer_refusal)
-    for router in (access.router, *rest.ROUTERS, *pages.ROUTERS):
+    for router in (access.router, *rest.ROUTERS, *rest_streams.ROUTERS, *pages.ROUTERS):
         app.include_router(router)
     app.mount("/static", Static(directory=Path(__file__).with_name("static")), name="static")
     for layer, options in (  # the last one is the outermost
@@ -75,20 +77,24 @@ class Static(StaticFiles):
 
 @asynccontextmanager
 async def _life(app: FastAPI) -> AsyncIterator[None]:
-    """Run tasks while the server runs, and remove expired cases."""
+    """Run tasks and streams while the server runs, and remove expired ones."""
     tasks: Tasks = app.state.tasks
+    streams: LiveStreams = app.state.streams
     tasks.open()
-    watch = asyncio.create_task(_expire(tasks))
+    streams.open()
+    watch = asyncio.create_task(_expire(tasks, streams))
     try:
         yield
     finally:
         watch.cancel()
         with suppress(asyncio.CancelledError):
             await watch
+        await run_in_threadpool(streams.close)
         await run_in_threadpool(tasks.close)
 
 
-async def _expire(tasks: Tasks) -> None:
+async def _expire(tasks: Tasks, streams: LiveStreams) -> None:
     while True:
         await asyncio.sleep(min(EXPIRY, tasks.settings.keep / 2))
         await run_in_threadpool(tasks.expire)
+        await run_in_threadpool(streams.expire)

@@ -48,6 +48,12 @@ class Settings:
     connections: int = 500
     turns: int = 12  # requests of one owner that are answered at the same time; there are 40 threads for all
     uploads: int = 8  # large bodies of one owner at the same time
+    streams: int = 10  # of one owner
+    streams_all: int = 20  # that run, each in a process of its own
+    queue: int = 100_000  # rows of a stream that are accepted and in no checkpoint yet
+    queue_bytes: int = 64 * MEGABYTE
+    published: int = GIGABYTE  # bytes of published batches that no one has acknowledged
+    quiet: float = 60.0  # seconds without a row after which the page of a stream says so
     databases: tuple[str, ...] | None = ()  # addresses whose tables users may read; None: any, for the only user of `ui`
     spare: bool = True  # keep a process ready for the next case
     idle: int = 2  # processes that keep the table of a case after its task

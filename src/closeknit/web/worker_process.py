@@ -1,4 +1,4 @@
-"""`WorkerProcess`: a process for the tasks of one case, started ahead of time because its imports are slow."""
+"""Processes of the server: `WorkerProcess` for the tasks of one case, started ahead of time because its imports are slow."""
 
 from __future__ import annotations
 
@@ -9,18 +9,25 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from closeknit.web.settings import Settings
 
 
-class WorkerProcess:
-    """Takes tasks as lines on standard input; it ends when that input is closed."""
+class ChildProcess:
+    """A module that runs in a process of its own and ends when its standard input is closed.
 
-    def __init__(self, settings: Settings) -> None:
-        limits = {"memory": settings.memory, "unpacked": settings.unpacked, "rows": settings.rows, "columns": settings.columns}
+    Args:
+        settings: folder and limits of the server.
+        module: the module.
+        options: its only argument, as JSON.
+    """
+
+    def __init__(self, settings: Settings, module: str, options: Mapping[str, Any]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "closeknit.web.worker", json.dumps(limits)],
+            [sys.executable, "-m", module, json.dumps(options)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,  # messages of a library may contain cells
@@ -29,12 +36,11 @@ class WorkerProcess:
         )
         self.since = time.time()
 
-    def give(self, folder: Path, number: int) -> None:
-        """Hand over a task and start its clock."""
+    def send(self, data: bytes) -> None:
+        """Write to its standard input."""
         assert self._process.stdin is not None
-        self.since = time.time()
-        with contextlib.suppress(BrokenPipeError):  # the process was killed: `Tasks` notices that later
-            self._process.stdin.write(json.dumps({"folder": str(folder), "task": number}).encode() + b"\n")
+        with contextlib.suppress(BrokenPipeError):  # the process was killed: its owner notices that later
+            self._process.stdin.write(data)
             self._process.stdin.flush()
 
     @property
@@ -55,3 +61,16 @@ class WorkerProcess:
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
+
+
+class WorkerProcess(ChildProcess):
+    """Takes tasks as lines on standard input."""
+
+    def __init__(self, settings: Settings) -> None:
+        limits = {"memory": settings.memory, "unpacked": settings.unpacked, "rows": settings.rows, "columns": settings.columns}
+        super().__init__(settings, "closeknit.web.worker", limits)
+
+    def give(self, folder: Path, number: int) -> None:
+        """Hand over a task and start its clock."""
+        self.since = time.time()
+        self.send(json.dumps({"folder": str(folder), "task": number}).encode() + b"\n")

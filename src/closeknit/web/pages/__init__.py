@@ -11,8 +11,20 @@ from closeknit.web.pages import (
     release_step,
     roles_step,
     start,
+    streams,
     table_step,
 )
 
-STEPS = (start, table_step, roles_step, column_editor, guarantees_step, methods_step, release_step, regulators, redirects)
+STEPS = (
+    start,
+    table_step,
+    roles_step,
+    column_editor,
+    guarantees_step,
+    methods_step,
+    release_step,
+    regulators,
+    streams,
+    redirects,
+)
 ROUTERS = tuple(step.router for step in STEPS)

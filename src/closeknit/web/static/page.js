@@ -24,12 +24,12 @@ let leaving = false;
 addEventListener("beforeunload", () => { leaving = true; });
 addEventListener("pageshow", () => { leaving = false; });
 for (const kind of ["htmx:beforeRequest", "htmx:beforeOnLoad"]) {
-  document.addEventListener(kind, (event) => { if (leaving && event.target.id === "progress") event.preventDefault(); });
+  document.addEventListener(kind, (event) => { if (leaving && ["progress", "stream"].includes(event.target.id)) event.preventDefault(); });
 }
 
 // Screen readers announce each step of the progress once, although the bar is redrawn all the time.
 document.addEventListener("htmx:afterSettle", () => {
-  const words = document.querySelector("#progress [data-words]");
+  const words = document.querySelector("#progress [data-words], #stream [data-words]");
   const announced = document.getElementById("announced");
   if (words && announced && announced.textContent !== words.textContent) announced.textContent = words.textContent;
 });

@@ -1,0 +1,62 @@
+"""The chart of a live stream: rows in and rows published per second over the last minutes, as SVG without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from closeknit.web.live.stream_watch import Sample
+
+WIDTH, HEIGHT = 640, 150
+LEFT, RIGHT, TOP, BOTTOM = 60, 10, 14, 26
+SPAN = 180.0  # seconds that are shown
+
+
+def draw_rates(samples: Sequence[Sample]) -> str:
+    """Draw the chart; an empty text if there are too few samples.
+
+    Args:
+        samples: the counters at different times, oldest first.
+
+    >>> samples = [Sample(100.0 + i, 50 * i, 40 * i, 0, 10 * i) for i in range(4)]
+    >>> svg = draw_rates(samples)
+    >>> 'aria-label="Rows per second over the last 3 minutes: 50 in and 40 published at the end"' in svg
+    True
+    >>> draw_rates(samples[:1])
+    ''
+    """
+    shown = [each for each in samples if each.at >= samples[-1].at - SPAN] if samples else []
+    steps = [(a, b) for a, b in pairwise(shown) if b.at > a.at]
+    if not steps:
+        return ""
+    rates = {name: [(b.at, (getattr(b, name) - getattr(a, name)) / (b.at - a.at)) for a, b in steps] for name in LINES}
+    most = max(1.0, *(rate for points in rates.values() for _, rate in points))
+    end = shown[-1].at
+    parts = [f'<g class="grid"><line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{_y(0, most)}" y2="{_y(0, most)}"/>']
+    parts += [f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{_y(most, most)}" y2="{_y(most, most)}"/></g>']
+    parts += [_text(LEFT - 8, _y(most, most) + 4, f"{most:,.0f}", "end"), _text(LEFT - 8, _y(0, most) + 4, "0", "end")]
+    parts += [_text(LEFT, HEIGHT - 6, "3 minutes ago"), _text(WIDTH - RIGHT, HEIGHT - 6, "now", "end")]
+    for name, points in rates.items():
+        corners = " ".join(f"{_x(at, end)},{_y(rate, most)}" for at, rate in points)
+        parts.append(f'<polyline class="{LINES[name]}" points="{corners}" fill="none" stroke-width="2"/>')
+    last = {name: points[-1][1] for name, points in rates.items()}
+    head = (
+        f"Rows per second over the last 3 minutes: {last['rows_in']:,.0f} in and {last['rows_out']:,.0f} published at the end"
+    )
+    opening = f'<svg class="rates" role="img" aria-label="{head}" viewBox="0 0 {WIDTH} {HEIGHT}" font-size="12">'
+    return f"{opening}{''.join(parts)}</svg>"
+
+
+LINES = {"rows_in": "line-in", "rows_out": "line-out"}
+
+
+def _x(at: float, end: float) -> float:
+    return round(LEFT + (1 - (end - at) / SPAN) * (WIDTH - LEFT - RIGHT), 1)
+
+
+def _y(rate: float, most: float) -> float:
+    return round(HEIGHT - BOTTOM - rate / most * (HEIGHT - TOP - BOTTOM), 1)
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}">{text}</text>'
