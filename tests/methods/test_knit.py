@@ -26,7 +26,9 @@ from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
 from closeknit.kernels import threads
 from closeknit.kernels.exchange.class_state import state_of, take, total_loss
+from closeknit.kernels.exchange.knit_exchange import sweep
 from closeknit.kernels.exchange.knit_guard import Guard, count_row, is_allowed, is_allowed_after
+from closeknit.kernels.geometry.ranges import costs
 from closeknit.methods import Knit, knit
 from closeknit.search import careful_cuts, exchange
 from closeknit.search.careful_cuts import cut, recut
@@ -35,6 +37,7 @@ from closeknit.search.guards import guard_of, tighten_guard
 from closeknit.search.knit_state import KnitState
 from closeknit.search.repair import find_broken_classes
 from conftest import SOAK_SEED, examples
+from kernel_inputs import flat_scales, one_cap
 
 QUICK = Knit(proposals=32 * 80 * 6)
 
@@ -158,6 +161,21 @@ def test_boxes_and_counts_stay_what_a_recount_says() -> None:
         assert (fresh.ends == state.ends).all() and (fresh.under == state.under).all() and (fresh.size == state.size).all()
         assert (fresh.loss == state.loss).all()
         assert total_loss(state) / 80 == pytest.approx(knit_state.loss(Partition(state.class_of, 7)))
+
+
+def test_rows_at_an_end_leave_it_together() -> None:
+    """No row alone stretches the class, and k forbids moves; where one of the rows has no place, all of them stay."""
+    rows, quasi = np.arange(8, dtype=np.int32), np.array([[0], [1], [9], [9], [7], [8], [1], [1]], np.int32)
+    for secret, expected in (
+        ([0, 1, 0, 1, 0, 1, 0, 1], [0, 0, 1, 1, 1, 1, 0, 0]),
+        ([0, 1, 0, 1, 1, 1, 0, 0], [0] * 4 + [1] * 4),
+    ):
+        guard, price = one_cap(np.array(secret, np.int32), 4), costs(flat_scales([10]))
+        state = state_of(price, guard, quasi, np.array([0] * 4 + [1] * 4, np.int32), 2)
+        changes = sweep(price, guard, state, rows, rows[2:3], np.zeros(2, np.int32), 0, 8, 0.0, False, 1)
+        fresh = state_of(price, guard, quasi, state.class_of, 2)
+        assert changes == (expected[2] == 1) and state.class_of.tolist() == expected
+        assert (fresh.ends == state.ends).all() and (fresh.under == state.under).all() and (fresh.loss == state.loss).all()
 
 
 @settings(max_examples=examples(15))

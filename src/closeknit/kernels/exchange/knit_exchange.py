@@ -1,7 +1,8 @@
 """Exchange: move rows to nearby classes, or swap them with rows there, while the loss falls and every guarantee is met.
 
 Rows are visited in turn. Each tries the classes of its neighbours along an order of all rows. It moves if that reduces the loss
-of both classes together; else, if it alone stretches the box of its class, it is swapped with the best row there. `heat`
+of both classes together; else, if it alone stretches the box of its class, it is swapped with the best row there; else all rows
+at one end of the class, the row among them, leave it together, each to the place where it costs least. `heat`
 accepts changes that increase the loss a little, with falling probability: so the search can escape local minima. With `once`
 every class is changed at most once, so that a later check of the classes can undo each change. Classes are divided into
 groups; rows stay in the group of their class, so groups can be swept in independent threads.
@@ -23,6 +24,7 @@ from closeknit.kernels.geometry.ranges import Costs, range_cost
 WIDTH = 16  # default number of neighbours on either side whose classes a row tries
 GAIN = 1e-9  # smaller gains may be rounding errors
 NO_ROW = whole(-1)
+MOST_CLEARED, FEW_CLEARED = 64, 4  # rows that leave an end of a class together: an eighth of the class, within these
 
 
 class Search(NamedTuple):
@@ -38,6 +40,8 @@ class Search(NamedTuple):
     counts: Codes  # [nodes]
     lo: Codes  # [d] box of the class without the row
     hi: Codes
+    tried: NDArray[np.bool_]  # [classes, 2 * d] ends that were tried to be cleared
+    log: Codes  # [MOST_CLEARED, 3] rows that left an end, the class each went to, and the row that came for it
 
 
 @kernel
@@ -60,7 +64,8 @@ def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, 
     search = Search(
         heat, once, np.array([seed | 1], np.uint64), np.zeros(len(state.size), np.bool_), group, mine, width,
         np.zeros(len(guard.parent), np.int32), np.empty(state.quasi.shape[1], np.int32),
-        np.empty(state.quasi.shape[1], np.int32),
+        np.empty(state.quasi.shape[1], np.int32), np.zeros((len(state.size), 2 * state.quasi.shape[1]), np.bool_),
+        np.empty((MOST_CLEARED, 3), np.int32),
     )  # fmt: skip
     place, seen = np.empty(n, np.int64), np.full(len(state.size), -1, np.int64)
     for x in range(n):
@@ -72,7 +77,10 @@ def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, 
             continue
         if state.loss[c] > 0.0 and state.size[c] > 1 and not (once and search.touched[c]):
             seen[c] = i
-            changes += _offer_row(costs, guard, state, search, order, place[row], row, seen, i)
+            if _offer_row(costs, guard, state, search, order, place[row], row, seen, i):
+                changes += 1
+            elif not once:
+                changes += _clear_end(costs, guard, state, search, order, place, row)
     return changes
 
 
@@ -175,6 +183,114 @@ def _may_change(guard: Guard, state: State, search: Search, row: int, other: int
         is_allowed_after(guard, state.under, c, state.size[c], row, other, search.counts)
         and is_allowed_after(guard, state.under, to, state.size[to], other, row, search.counts)
     )
+
+
+@bare
+def _clear_end(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: Ints, row: int) -> bool:
+    """Try to rid the class of `row` of all rows at one of its ends, `row` among them: they move or are swapped together."""
+    c, end = whole(state.class_of[row]), _choose_end(costs, state, search, row)
+    if end < 0:
+        return False
+    search.tried[c, end] = True
+    column, upper = end // 2, end % 2
+    for j in range(state.quasi.shape[1]):
+        search.lo[j], search.hi[j] = state.ends[c, j, 0], state.ends[c, j, 3]
+    if upper == 1:
+        search.hi[column] = state.ends[c, column, 5]
+    else:
+        search.lo[column] = state.ends[c, column, 2]
+    gain = _gain(costs, state, c, column, upper)
+    loss, room = state.loss[c] - gain, state.size[c] * gain + _draw_tolerance(search)
+    code, count = state.quasi[row, column], state.ends[c, column, 1 + 3 * upper]
+    y, done = whole(state.first[c]), 0
+    while y >= 0 and done < count:
+        after = whole(state.after[y])
+        if state.quasi[y, column] == code:
+            cost, to, other = _find_place(costs, guard, state, search, order, place[y], y, loss, room)
+            if to < 0:
+                break
+            room -= cost
+            take(costs, guard, state, y, to)
+            if other >= 0:
+                take(costs, guard, state, other, c)
+            search.log[done, 0], search.log[done, 1], search.log[done, 2] = y, to, other
+            done += 1
+        y = after
+    if done == count:
+        return True
+    for i in range(done - 1, -1, -1):
+        if search.log[i, 2] >= 0:
+            take(costs, guard, state, whole(search.log[i, 2]), whole(search.log[i, 1]))
+        take(costs, guard, state, whole(search.log[i, 0]), c)
+    return False
+
+
+@bare
+def _choose_end(costs: Costs, state: State, search: Search, row: int) -> int:
+    """Find the end of its class, twice the column plus 1 for the upper one, with most to gain for each of its rows; or -1."""
+    c, found, best = whole(state.class_of[row]), NO_ROW, 0.0
+    most = min(max(FEW_CLEARED, state.size[c] // 8), MOST_CLEARED)
+    for j in range(state.quasi.shape[1]):
+        for upper in range(2):
+            rows, end = state.ends[c, j, 1 + 3 * upper], 2 * j + upper
+            if state.quasi[row, j] == state.ends[c, j, 3 * upper] and rows <= most and not search.tried[c, end]:
+                gain = _gain(costs, state, c, j, upper) / rows
+                if gain > best:
+                    found, best = whole(end), gain
+    return found
+
+
+@bare
+def _gain(costs: Costs, state: State, c: int, j: int, upper: int) -> float:
+    """Loss of a row of class c that goes when no row is left at one end of a column; 0 where both ends are the same."""
+    lo, hi = state.ends[c, j, 0], state.ends[c, j, 3]
+    if lo == hi:
+        return 0.0
+    if upper == 1:
+        return range_cost(costs, j, lo, hi) - range_cost(costs, j, lo, state.ends[c, j, 5])
+    return range_cost(costs, j, lo, hi) - range_cost(costs, j, state.ends[c, j, 2], hi)
+
+
+@bare
+def _find_place(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: int, row: int, loss: float,
+                room: float) -> tuple[float, int, int]:  # fmt: skip
+    """Find the cheapest class for a row that leaves an end, and the row that comes for it: -1 where none has to."""
+    c, found, partner, least = whole(state.class_of[row]), NO_ROW, NO_ROW, room
+    may_lose = is_allowed_after(guard, state.under, c, state.size[c], row, NO_ROW, search.counts)
+    for step in range(2, search.width + 2):
+        at = place + step // 2 if step % 2 == 0 else place - step // 2
+        to = whole(state.class_of[order[at]] if 0 <= at < len(order) else -1)
+        if to < 0 or to == c or search.group[to] != search.mine:
+            continue
+        there = state.size[to]
+        most = least / there
+        if may_lose:
+            most = max(most, (least + loss - state.loss[to]) / (there + 1))
+        more = _measure_stretch(costs, state, to, row, most)
+        if more >= most:
+            continue
+        cost = (there + 1) * more + state.loss[to] - loss
+        if may_lose and cost < least and is_allowed_after(guard, state.under, to, there, NO_ROW, row, search.counts):
+            found, partner, least = to, NO_ROW, cost
+        if there * more < least:
+            other = _find_inside(guard, state, search, row, to)
+            if other >= 0:
+                found, partner, least = to, other, there * more
+    return least, found, partner
+
+
+@bare
+def _find_inside(guard: Guard, state: State, search: Search, row: int, to: int) -> int:
+    """Find a row of class `to` inside the box that `row` leaves, such that they may change places; -1 if there is none."""
+    y = whole(state.first[to])
+    while y >= 0:
+        inside = True
+        for j in range(state.quasi.shape[1]):
+            inside = inside and search.lo[j] <= state.quasi[y, j] <= search.hi[j]
+        if inside and _may_change(guard, state, search, row, y):
+            return y
+        y = whole(state.after[y])
+    return NO_ROW
 
 
 @bare
