@@ -36,6 +36,7 @@ class Drawn:
 
     def oracle(self, model: Model, index: int, judge: Callable[..., Any]) -> Any:
         params = asdict(model) | {"ground": self.ground(model)}
+        params.pop("reference", None)  # none is declared: the table is the reference
         params.pop("column", None)
         if self.persons is not None and "persons" in model.needs:
             params["persons"] = self.persons[index]

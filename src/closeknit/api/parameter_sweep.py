@@ -171,7 +171,7 @@ def _numbers(model: Model) -> list[str]:
     return [
         field.name
         for field in dataclasses.fields(cast(Any, model))
-        if field.init and field.name not in ("column", "kind", "distance", "over", "population")
+        if field.init and field.name not in ("column", "kind", "distance", "over", "population", "reference")
     ]
 
 

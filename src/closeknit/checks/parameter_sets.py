@@ -67,12 +67,14 @@ FORMS: dict[str, list[Params]] = {
     "perturbed": [{"retain": 0.6, "missing": True}, {"retain": "1/4"}],
 }
 
+DECLARED = {"flu": 3, "gout": 2, "ulcer": 1, "SARS": 1}  # of the sensitive attribute `ill`, for guarantees that compare with it
 # Streams with the sensitive attribute `ill`; the schema and the seed come with the rows.
 STREAMS: dict[str, list[Params]] = {
     "knit_stream": [
         {"k": 3, "delta": 12},
         {"k": 3, "delta": 40, "l": 2, "tries": 0},
         {"k": 2, "delta": 35, "models": [LDiversity("ill", 1.5, "entropy")]},
+        {"k": 2, "delta": 36, "models": [TCloseness("ill", 0.5, reference=DECLARED)]},
         {"k": 5, "delta": 3},
         {"k": 3, "delta": "25s", "l": 2, "clock": "tick"},
     ],
@@ -87,6 +89,7 @@ STREAMS: dict[str, list[Params]] = {
     "knn_stream": [
         {"k": 3, "delta": 12},
         {"k": 2, "delta": 20, "models": [LDiversity("ill", 1.5, "entropy")]},
+        {"k": 2, "delta": 25, "models": [BetaLikeness("ill", 2, reference=DECLARED)]},
         {"k": 3, "delta": "25s", "l": 2, "clock": "tick"},
     ],
     "sabre_window": [
@@ -226,6 +229,11 @@ REFUSED: dict[str, list[Params]] = {
         {"distance": "far", "column": "secret", "t": 0.2},
         {"distance": "ordered", "column": ("secret", "other"), "t": 0.2},
         {"column": ["secret"], "t": 0.2},
+        {"reference": {}, "column": "secret", "t": 0.2},
+        {"reference": "flu", "column": "secret", "t": 0.2},
+        {"reference": {"flu": 0}, "column": "secret", "t": 0.2},
+        {"reference": {"flu": "1/3", "gout": "1/999999937"}, "column": "secret", "t": 0.2},
+        {"reference": {"flu": 1}, "column": ("secret", "other"), "t": 0.2},
         {"column": ("secret", "secret"), "t": 0.2},
         {"column": ("secret", 3), "t": 0.2},
         {"column": 3, "t": 0.2},

@@ -192,6 +192,9 @@ def guarantees_at_every_instant(make: Make, case: StreamCase) -> None:
         seen += mine
         for rows in [seen] if alone else [seen, mine]:
             for model in models:
+                if getattr(model, "reference", None) is not None:
+                    require(is_close_to_declared(model, case, rows), f"a batch does not meet {model}")
+                    continue
                 params: dict[str, Any] = dict(spec(model))
                 params.pop("column", None)
                 params |= {"persons": [person_of(case, i) for i in rows]} if persons else {}
@@ -230,6 +233,19 @@ def is_close(model: Any, case: StreamCase, rows: Sequence[int], window: Sequence
     if model.name == "t_closeness":
         params["ground"] = ground(case.schema.sensitive["ill"], params.pop("distance", None), reference)
     return oracle_keeps(model.name, values, reference, **params)
+
+
+def is_close_to_declared(model: Any, case: StreamCase, rows: Sequence[int]) -> bool:
+    """Return the oracle's verdict against the declared distribution, whose shares are whole numbers."""
+    params: dict[str, Any] = dict(spec(model))
+    params.pop("column")
+    values, declared = (
+        [secret_of(case, i) for i in rows],
+        [value for value, rows in params.pop("reference") for _ in range(rows)],
+    )
+    if model.name == "t_closeness":
+        params["ground"] = ground(case.schema.sensitive["ill"], params.pop("distance", None), declared)
+    return set(values) <= set(declared) and oracle_keeps(model.name, values, declared, **params)
 
 
 def raw_value_inside(make: Make, case: StreamCase) -> None:
@@ -350,11 +366,12 @@ def certificate_is_true(make: Make, case: StreamCase) -> None:
     require(stated.ok and counts, "the certificate miscounts rows")
     same = (stated.classes.count, stated.classes.largest) == (len(sizes), max(sizes, default=0))
     require(same, "the certificate miscounts batches")
-    comparing = {model.name for model in log.stream.models if model.compares}
+    model_of = {model.name: model for model in log.stream.models}
     for guarantee in stated.guarantees:
         recomputable = guarantee.measured is None or guarantee.status == "recomputable"
         require(recomputable, "the certificate states a level that no one can recompute")
-        hidden = case.schema.person is not None or not comparing.isdisjoint(guarantee.model)
+        (model,) = (model_of[name] for name in guarantee.model)
+        hidden = model.compares or (case.schema.person is not None and "persons" in model.needs)
         require((guarantee.status == "attested") == hidden, f"{guarantee.text}: it is {guarantee.status}")
         if "k_anonymity" in guarantee.model and not hidden and sizes and not getattr(log.stream, "reuse", False):
             require(guarantee.measured == min(sizes), f"the smallest batch has {min(sizes)} rows, not {guarantee.measured}")

@@ -14,8 +14,9 @@ Convex in q, hence monotone. Cost: O(r) per class; semantic O(r * depth); range 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from closeknit.core.params import choice, number, whole
 from closeknit.core.share_limits import Growth, Limits
 from closeknit.core.subsets import Over, check_over
 from closeknit.kernels.counting.runs import find_violations, most_over
+from closeknit.models.declared_reference import check_reference, compare_declared, describe_reference
 from closeknit.models.value_sets import ValueSets, nodes_below, reach_of, single_values
 
 Bools = NDArray[np.bool_]
@@ -48,6 +50,7 @@ class BetaLikeness(Model):
         relative: For "range": whether `eps` is a share of the least value of the range.
         over: Quasi-identifiers in which rows with equal written cells count as one group: names, "pairs" or "triples"; default:
             all of them.
+        reference: The published distribution to compare with, {value: share}; default: that of all rows.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS", "ulcer", "cough"], dtype=object))
@@ -70,9 +73,11 @@ class BetaLikeness(Model):
     eps: Number | None = None
     relative: bool = False
     over: Over = None
+    reference: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "over", check_over(self.over))
+        check_reference(self)
         number("beta", self.beta, above=0)
         choice("kind", self.kind, KINDS)
         self._belongs("below", self.below, "semantic", "the depth under which nodes are judged (0 = all but the root)")
@@ -96,7 +101,7 @@ class BetaLikeness(Model):
         sets = {"semantic": f", nodes below depth {self.below}", "range": f", ranges up to {self.eps}"}
         relative = " of their least value" if self.relative else ""
         limit = f"beta = {self.beta}{sets.get(self.kind, '')}{relative}"
-        return f"{self.kind} beta-likeness of {self.column}, {limit}{self.over_text}"
+        return f"{self.kind} beta-likeness of {self.column}, {limit}{self.over_text}{describe_reference(self.reference)}"
 
     def explain(self, class_word: str, persons: bool) -> str:
         """A sentence for laymen."""
@@ -113,11 +118,16 @@ class BetaLikeness(Model):
 
     def limits(self, reference: Histogram) -> Limits | None:
         """A bound on the growth of single values: all that basic and enhanced likeness ask, and a part of the others."""
+        if self.reference is not None:
+            return None
         growth = Growth(fraction("beta", self.beta), bounded=self.kind != "basic")
         return Limits(growth=growth, sufficient=self.kind in ("basic", "enhanced"))
 
     def refuse(self, classes: Classes) -> None:
         """Semantic likeness needs a tree; ranges need numbers, relative ones positive numbers."""
+        self._refuse_kind(compare_declared(classes, self.column, self.reference)[0])
+
+    def _refuse_kind(self, classes: Classes) -> None:
         domain = classes.histograms[self.column].domain
         if self.kind == "semantic" and domain.tree is None:
             what = "semantic likeness is requested for a column without a hierarchy"
@@ -132,7 +142,8 @@ class BetaLikeness(Model):
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
         """The largest (q - p) / p of each class, at least 0; infinite where the cap is exceeded."""
-        self.refuse(classes)
+        classes, strange = compare_declared(classes, self.column, self.reference)
+        self._refuse_kind(classes)
         histogram = classes.histograms[self.column]
         sets = self._sets(histogram)
         n, totals = int(histogram.reference.sum()), histogram.totals
@@ -141,19 +152,20 @@ class BetaLikeness(Model):
             gains = (sets.counts * n - expected) / expected
         levels = np.zeros(len(totals))
         np.maximum.at(levels, sets.owner, gains)
-        return np.where(self._exceeds_cap(histogram, sets), np.inf, levels)
+        return np.where(strange | self._exceeds_cap(histogram, sets), np.inf, levels)
 
     def holds(self, classes: Classes) -> Bools:
         """Whether each class meets the guarantee: rationals, and 60 digits at the cap, where a float is near."""
-        self.refuse(classes)
+        classes, strange = compare_declared(classes, self.column, self.reference)
+        self._refuse_kind(classes)
         histogram = classes.histograms[self.column]
         if self.kind not in ("enhanced", "basic"):
-            return self._holds_exactly(histogram)
+            return self._holds_exactly(histogram) & ~strange
         over = most_over(histogram.starts, histogram.values, histogram.counts, *self._limits(histogram.reference))
         unclear = np.flatnonzero(np.abs(over) <= 1)
         holds = over < 0
         holds[unclear] = self._holds_exactly(histogram.take(unclear))
-        return holds
+        return holds & ~strange
 
     def _limits(self, reference: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The largest share that each leaf may have in a class, as floats, and how near to it a float does not decide."""
@@ -175,11 +187,10 @@ class BetaLikeness(Model):
 
     def exact_level(self, classes: Classes, index: int) -> Fraction | None:
         """The level of one class as a rational; None where it is infinite."""
-        self.refuse(classes)
-        histogram = classes.histograms[self.column]
-        sets = self._sets(histogram)
         if not np.isfinite(self.levels(classes)[index]):
             return None
+        histogram = compare_declared(classes, self.column, self.reference)[0].histograms[self.column]
+        sets = self._sets(histogram)
         n, total = int(histogram.reference.sum()), int(histogram.totals[index])
         here = sets.owner == index
         pairs = zip(sets.counts[here].tolist(), sets.reference[here].tolist(), strict=True)
@@ -187,6 +198,8 @@ class BetaLikeness(Model):
 
     def idle(self, histogram: Histogram) -> list[str]:
         """Whether beta has no effect because the cap p * (1 - ln p) is stricter for every value."""
+        if self.reference is not None:
+            return []
         shares = histogram.counts / max(int(histogram.reference.sum()), 1)
         if self.kind != "enhanced" or float(fraction("beta", self.beta)) < -np.log(shares.min(initial=1.0)):
             return []

@@ -7,8 +7,9 @@ parts, so the guarantee is monotone. Cost: one logarithm per entry.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from closeknit.core.model import Model, Parameter
 from closeknit.core.params import number
 from closeknit.core.share_limits import Limits, round_safely
 from closeknit.core.subsets import Over, check_over
+from closeknit.models.declared_reference import check_reference, compare_declared, describe_reference
 from closeknit.models.per_class import every, largest
 
 NEVER = 40  # e to this power times any share is above 1: a cap that never binds, and no overflow
@@ -34,6 +36,7 @@ class DeltaDisclosure(Model):
         delta: The limit, above 0.
         over: Quasi-identifiers in which rows with equal written cells count as one group: names, "pairs" or "triples"; default:
             all of them.
+        reference: The published distribution to compare with, {value: share}; default: that of all rows.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS"], dtype=object))
@@ -51,9 +54,11 @@ class DeltaDisclosure(Model):
     column: str
     delta: Number
     over: Over = None
+    reference: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "over", check_over(self.over))
+        check_reference(self)
         number("delta", self.delta, above=0)
 
     @property
@@ -63,7 +68,7 @@ class DeltaDisclosure(Model):
 
     def describe(self, domain: Domain | None) -> str:
         """The guarantee in one line."""
-        return f"delta-disclosure of {self.column}, delta = {self.delta}{self.over_text}"
+        return f"delta-disclosure of {self.column}, delta = {self.delta}{self.over_text}{describe_reference(self.reference)}"
 
     def explain(self, class_word: str, persons: bool) -> str:
         """A sentence for laymen."""
@@ -75,6 +80,8 @@ class DeltaDisclosure(Model):
 
     def limits(self, reference: Histogram) -> Limits | None:
         """A cap and a floor for every value of the release."""
+        if self.reference is not None:
+            return None
         delta, n = float(fraction("delta", self.delta)), int(reference.reference.sum())
         shares = {int(code): int(reference.reference[code]) / n for code in np.flatnonzero(reference.reference)}
         most, least = float(np.exp(min(delta, NEVER))), float(np.exp(-delta))
@@ -85,12 +92,14 @@ class DeltaDisclosure(Model):
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
         """The largest |ln(q/p)| of each class; infinite where a value is absent, 0 where no value is shown."""
+        classes, strange = compare_declared(classes, self.column, self.reference)
         histogram = classes.histograms[self.column]
         levels = largest(histogram, _logs(histogram), empty=0.0)
-        return np.where(_lacking(histogram), np.inf, levels)
+        return np.where(strange | _lacking(histogram), np.inf, levels)
 
     def holds(self, classes: Classes) -> NDArray[np.bool_]:
         """Whether each class stays below `delta`, with 60 digits where a float is near."""
+        classes, strange = compare_declared(classes, self.column, self.reference)
         histogram = classes.histograms[self.column]
         limit = fraction("delta", self.delta)
         logs = _logs(histogram)
@@ -104,7 +113,7 @@ class DeltaDisclosure(Model):
             if ratio not in known:
                 known[ratio] = log(ratio) < bound and log(1 / ratio) < bound
             small[e] = known[ratio]
-        return every(histogram, small) & ~_lacking(histogram)
+        return every(histogram, small) & ~_lacking(histogram) & ~strange
 
     def exact_level(self, classes: Classes, index: int) -> Fraction | None:
         """None: a logarithm is no rational (0 for a class like the release)."""

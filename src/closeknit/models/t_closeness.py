@@ -17,8 +17,9 @@ values; with a tree r paths to the root.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ from closeknit.core.share_limits import Distance, Limits
 from closeknit.core.subsets import Over, check_over
 from closeknit.core.tree import Tree
 from closeknit.kernels.counting.emd import hierarchical_numerators, ordinal_numerators
+from closeknit.models.declared_reference import check_reference, compare_declared, describe_reference
 
 Int64 = NDArray[np.int64]
 DISTANCES = ("ordered", "hierarchical", "equal")
@@ -50,6 +52,7 @@ class TCloseness(Model):
         distance: The ground distance: "ordered", "hierarchical" or "equal"; None follows the kind of the column.
         over: Quasi-identifiers in which rows with equal written cells count as one group: names, "pairs" or "triples"; default:
             all of them.
+        reference: The published distribution to compare with, {value: share}; default: that of all rows.
 
     >>> from closeknit.core.kinds import numeric
     >>> domain, codes = numeric().bind(np.array([30, 40, 50, 60]))
@@ -74,10 +77,12 @@ class TCloseness(Model):
     t: Number
     distance: str | None = None
     over: Over = None
+    reference: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "over", check_over(self.over))
         object.__setattr__(self, "column", secret_of(self.column))  # a recipe has a list where a tuple is meant
+        check_reference(self)
         number("t", self.t, least=0, most=1)
         if self.distance is not None:
             choice("distance", self.distance, DISTANCES)
@@ -98,25 +103,29 @@ class TCloseness(Model):
             ground = f"{self.distance} distance" if self.distance else "distance by the kind of the column"
         else:
             ground = f"{self.distance or default_distance(domain)} distance"
-        return f"t-closeness of {render_secret(self.column)}, t = {self.t}, {ground}{self.over_text}"
+        also = self.over_text + describe_reference(self.reference)
+        return f"t-closeness of {render_secret(self.column)}, t = {self.t}, {ground}{also}"
 
     def explain(self, class_word: str, persons: bool) -> str:
         """A sentence for laymen."""
         also = " One of these attributes does not disclose the others." if isinstance(self.column, tuple) else ""
+        like = "all published rows" if self.reference is None else "the declared distribution"
         return (
-            f"In every {class_word} ‘{render_secret(self.column)}’ is distributed nearly as in all published rows: at most "
+            f"In every {class_word} ‘{render_secret(self.column)}’ is distributed nearly as in {like}: at most "
             f"{self.t} away, where 0 is the same and 1 as far as can be. Finding a person's {class_word} reveals little "
             f"beyond what the table reveals about everyone.{also}"
         )
 
     def limits(self, reference: Histogram) -> Limits | None:
         """A bound on the distance."""
+        if self.reference is not None:
+            return None
         ground = self.distance or default_distance(reference.domain)
         return Limits(distance=Distance(ground, fraction("t", self.t)))
 
     def refuse(self, classes: Classes) -> None:
         """An ordered distance needs an order and a place for every value; a hierarchical one needs a tree."""
-        self._ground(classes.histograms[self.column])
+        self._ground(compare_declared(classes, self.column, self.reference)[0].histograms[self.column])
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
         """Earth mover's distance of each class to the reference; 0 for a class that shows no value."""
@@ -124,7 +133,7 @@ class TCloseness(Model):
         levels: NDArray[np.float64] = numerators / denominators
         for i in large:
             levels[i] = float(self.exact_level(classes, int(i)))
-        return levels
+        return np.where(compare_declared(classes, self.column, self.reference)[1], 1.0, levels)
 
     def holds(self, classes: Classes) -> NDArray[np.bool_]:
         """Whether each distance is at most `t`, in whole numbers where a float is near."""
@@ -133,10 +142,13 @@ class TCloseness(Model):
         holds = at_most(numerators, denominators, limit)
         for i in large:
             holds[i] = self.exact_level(classes, int(i)) <= limit
-        return holds
+        return holds & (~compare_declared(classes, self.column, self.reference)[1] | (limit >= 1))
 
     def exact_level(self, classes: Classes, index: int) -> Fraction:
         """The distance of one class as a rational."""
+        classes, strange = compare_declared(classes, self.column, self.reference)
+        if strange[index]:
+            return Fraction(1)
         histogram = classes.histograms[self.column]
         ground = self._ground(histogram)
         entries = slice(int(histogram.starts[index]), int(histogram.starts[index + 1]))
@@ -162,7 +174,7 @@ class TCloseness(Model):
         Args:
             classes: the classes to measure.
         """
-        histogram = classes.histograms[self.column]
+        histogram = compare_declared(classes, self.column, self.reference)[0].histograms[self.column]
         ground = self._ground(histogram)
         n, totals = int(histogram.reference.sum()), histogram.totals
         if ground == "ordered":

@@ -37,6 +37,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from closeknit.core.errors import BadInput
 from closeknit.core.model import Model
 from closeknit.core.params import choice, whole
 from closeknit.core.schema import Schema
@@ -97,6 +98,8 @@ class Castle(DelayedStream):
         clock: Clock | str | None = None,
     ) -> None:
         super().__init__(schema, k, delta, l, models, seed, clock)
+        if any(getattr(model, "reference", None) is not None for model in self.models):
+            raise BadInput("castle compares with no declared reference", right="use KnitStream or KnnStream, which do")
         choice("reuse", reuse, (False, True, "held"))
         choice("order", order, ("batch", "input"))
         self.reuse, self.order = reuse, order

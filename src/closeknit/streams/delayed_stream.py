@@ -284,7 +284,7 @@ def _list_models(schema: Schema, k: int | None, l: int | None, models: Sequence[
         requested.append(LDiversity(next(iter(schema.sensitive)), l))
     for model in list_models(models or ()):
         if model.compares:
-            right = "SabreWindow, BurelWindow and Windowed compare with their window"
+            right = "declare it (reference={value: share}); SabreWindow, BurelWindow and Windowed compare with their window"
             raise BadInput(f"{model.name} compares with a reference, and a stream without windows has none", right=right)
         refuse_whole([model], "a stream publishes class by class")
         if "generalized" not in model.forms:

@@ -14,14 +14,18 @@ Cost: delta columns per class. Memory: delta + 1 rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 
+from closeknit.core.classes import Classes
+from closeknit.core.kinds import Numeric
 from closeknit.core.model import Model
 from closeknit.core.schema import Schema
 from closeknit.kernels.streaming.castle import distances
-from closeknit.streams.arrivals import Arrivals, Ints
+from closeknit.models.declared_reference import weigh_values
+from closeknit.streams.arrivals import Arrivals, Ints, value_text
 from closeknit.streams.delayed_stream import Clock, DelayedStream
 from closeknit.streams.stream import Emission, Emissions
 
@@ -60,13 +64,22 @@ class KnnStream(DelayedStream):
         clock: Clock | str | None = None,
     ) -> None:
         super().__init__(schema, k, delta, l, models, seed, clock)
+        self._declared = [each for model in self.models if (each := _declare_weights(self.schema, model)) is not None]
 
     def _oldest(self) -> int | None:
         first = self.pending.first
         return first if first <= self.handled and first < self.pending.end else None
 
     def _take(self, rows: Arrivals, first: int, span: tuple[int, int]) -> None:
-        """Nothing to do: the rows are pending already."""
+        """The rows are pending already; suppress those with a value that a declared reference does not have."""
+        strange = np.zeros(span[1] - span[0], dtype=bool)
+        for j, weights in self._declared:
+            digests, name = rows.secrets[slice(*span), j], list(self.schema.sensitive)[j]
+            _, at, where = np.unique(digests, return_index=True, return_inverse=True)
+            shown = rows.cells[name][slice(*span)][at].tolist()
+            strange |= np.array([_render_value(cell) not in weights for cell in shown], dtype=bool)[where]
+        if strange.any():
+            self._suppress(first + span[0] + np.flatnonzero(strange))
 
     def _expire(self, y: int) -> Iterator[Emissions]:
         waiting = self._waiting()
@@ -116,14 +129,21 @@ class KnnStream(DelayedStream):
         return None
 
     def _take_in_turn(self, nearest: Ints, persons: Ints, secrets: Ints) -> Ints | None:
-        """The nearest rows, each value in turn, twice as many each time, until they meet the guarantees."""
-        values = secrets[nearest, self.judge.columns[0][1]]
+        """The nearest rows, each value in turn, twice as many each time, until they meet the guarantees.
+
+        A value with twice the declared share has its turn twice as often.
+        """
+        column = self._declared[0][0] if self._declared else self.judge.columns[0][1]
+        values = secrets[nearest, column]
         by_value = np.argsort(values, kind="stable")
         ranked = values[by_value]
-        turn = np.empty(len(values), np.int64)
+        turn = np.empty(len(values), np.float64)
         turn[by_value] = np.arange(len(values)) - np.searchsorted(ranked, ranked)
+        if self._declared:
+            shown, weights = self.judge.shown[list(self.schema.sensitive)[column]], self._declared[0][1]
+            turn = (turn + 0.5) / np.array([weights[_render_value(shown[digest])] for digest in values.tolist()])
         order = nearest[np.argsort(turn, kind="stable")]
-        size = max(self.k, int((turn == 0).sum()))
+        size = max(self.k, len(np.unique(values)))
         while True:
             if self.judge(persons[order[:size]], secrets[order[:size]]):
                 return np.sort(order[:size])
@@ -138,3 +158,22 @@ class KnnStream(DelayedStream):
         """Rows up to the one being handled; a block may have more."""
         positions = self.pending.positions()
         return positions[: int(np.searchsorted(positions, self.handled, side="right"))]
+
+
+def _declare_weights(schema: Schema, model: Model) -> tuple[int, dict[str, int]] | None:
+    """The place of the sensitive attribute, and the weight of each of its values that a guarantee declares."""
+    reference = getattr(model, "reference", None)
+    if reference is None or not isinstance(model.column, str):
+        return None
+    kind = schema.sensitive[model.column]
+    domain = replace(kind.bind(np.array([], dtype=object))[0], default_distance=kind.default_distance)
+    none = Classes.of(np.zeros(0, dtype=np.int32), 0, {model.column: (np.zeros(0, dtype=np.int32), domain)})
+    model.refuse(none)
+    by_number = isinstance(kind, Numeric) and not kind.bins
+    weights = {_render_value(float(value) if by_number else value): weight for value, weight in weigh_values(reference).items()}
+    return list(schema.sensitive).index(model.column), weights
+
+
+def _render_value(cell: Any) -> str:
+    """The text of a published value; the same for equal numbers."""
+    return "" if cell is None else value_text(float(cell) if isinstance(cell, int) else cell)
