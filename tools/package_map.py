@@ -166,11 +166,11 @@ def draw_architecture(sizes: dict[str, int]) -> str:
     return picture(x + 400, max(y - 30, 64 + 48 * len(layers())), "Packages and data flow of closeknit", parts)
 
 
-def main() -> None:
+def main(folder: Path = PICTURES) -> None:
     """Write both pictures."""
     sizes = {name: count_lines(name) for row in layers() for name in row}
-    (PICTURES / "packages.svg").write_text(draw_matrix(count_imports(), sizes), encoding="utf-8")
-    (PICTURES / "architecture.svg").write_text(draw_architecture(sizes), encoding="utf-8")
+    (folder / "packages.svg").write_text(draw_matrix(count_imports(), sizes), encoding="utf-8")
+    (folder / "architecture.svg").write_text(draw_architecture(sizes), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -311,9 +311,8 @@ def test_a_value_stands_in_as_many_buckets_as_it_can() -> None:
 def test_pools_bound_the_memory_and_change_little(monkeypatch: pytest.MonkeyPatch) -> None:
     _, values = generated(4_000, [60, 12, 200], 1)
     whole = membership(spread_buckets(values, 20, 1), values, values).fakes
-    monkeypatch.setattr(spreading, "CELLS", 5_000)
     held, most = spreading.count_values, []
     monkeypatch.setattr(spreading, "count_values", lambda *given: most.append(given[2] * given[3]) or held(*given))
-    pooled = membership(spread_buckets(values, 20, 1), values, values).fakes
+    pooled = membership(spread_buckets(values, 20, 1, cells=5_000), values, values).fakes
     assert len(most) > 1 and max(most) <= 5_000
     assert pooled.matches.many > 0.9 * whole.matches.many

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from closeknit.kernels.dealing.dealing_bounds import rounds_bound, rounds_certificate, super_round_certificate
+from dealing_bounds import rounds_bound, rounds_certificate, super_round_certificate
 
 
 def distance(table: list[int], part: list[int]) -> Fraction:

@@ -12,11 +12,11 @@ from scipy.optimize import linear_sum_assignment
 
 from closeknit.kernels.dealing import sweeps as sweeping
 from closeknit.kernels.dealing.boundary import HEAD, TAIL, Rules
-from closeknit.kernels.dealing.dealing_bounds import rounds_bound, rounds_certificate, super_round_certificate
 from closeknit.kernels.dealing.rounds import build_members, literal, rounds, super_rounds
 from closeknit.kernels.geometry.boxes import Scales, partition_loss, positions
 from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
 from closeknit.kernels.geometry.ranges import costs
+from dealing_bounds import rounds_bound, rounds_certificate, super_round_certificate
 from kernel_inputs import flat_scales
 
 SIZES = [30, 2, 5, 12]

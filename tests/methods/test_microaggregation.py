@@ -21,7 +21,6 @@ from closeknit.core.model import Model
 from closeknit.core.table import Table
 from closeknit.methods import microaggregation
 from closeknit.methods.microaggregation import Microaggregation, compute_class_size, count_candidates
-from closeknit.plans import metric_tree
 from closeknit.plans.metric_tree import MetricTree
 from conftest import examples
 
@@ -164,8 +163,7 @@ def test_metric_trees_measure_every_ground_distance(pairs: list[tuple[int, int]]
         assert abs(found - float(level)) < 1e-9
 
 
-def test_a_long_line_is_seen_through_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metric_tree, "LONGEST", 50)
+def test_a_long_line_is_seen_through_runs() -> None:
     domain = ck.numeric().bind(np.arange(1000))[0]
     rng = np.random.default_rng(1)
     reference = np.append(rng.integers(1, 4, 1000), 0)
@@ -173,7 +171,7 @@ def test_a_long_line_is_seen_through_runs(monkeypatch: pytest.MonkeyPatch) -> No
     column = [v for v in range(1000) for _ in range(reference[v])]
     members = [v for v in range(1000) for _ in range(part[v])]
     level = float(oracle_level("t_closeness", members, column, t=1, ground=list(range(1000))))
-    tree = MetricTree.of(reference, domain, "ordered")
+    tree = MetricTree.of(reference, domain, "ordered", longest=50)
     assert len(tree.parent) == 50 and abs(tree.distance(part) - level) < 1 / 50
 
 

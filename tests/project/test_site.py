@@ -132,8 +132,7 @@ def test_walk_follows_a_call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 def test_map_can_be_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(ROOT / "tools")
     package_map = import_module("package_map")
-    monkeypatch.setattr(package_map, "PICTURES", tmp_path)
-    package_map.main()
+    package_map.main(tmp_path)
     for name in ("packages", "architecture"):
         assert ElementTree.parse(tmp_path / f"{name}.svg").getroot().tag.endswith("svg")
     counts = package_map.count_imports()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,7 +23,7 @@ from closeknit.api.recipe import (
     usual_method,
 )
 from closeknit.api.reporting import build_person_counter
-from closeknit.api.request_checks import read_table
+from closeknit.api.request_checks import draw_seed, read_table
 from closeknit.api.run_ledger import digest_columns, keep_attestable
 from closeknit.api.suggestion import Suggestion
 from closeknit.api.suggestion import suggest as guess
@@ -34,7 +33,7 @@ from closeknit.core.date_shift import refuse_shifts, shift_dates
 from closeknit.core.errors import BadInput
 from closeknit.core.method import Method, Progress, ignore_progress
 from closeknit.core.model import Model, refuse_whole
-from closeknit.core.params import choice, number, whole
+from closeknit.core.params import choice, number
 from closeknit.core.rank_swap import refuse_swaps, swap_ranks
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Form
@@ -207,11 +206,10 @@ def suggest(data: Any, csv: CsvFormat | None = None) -> Suggestion:
 
 
 def _seed(seed: int | None) -> int:
-    if seed is None:
-        return secrets.randbits(128)
-    if whole("seed", seed, least=0) < SHORT_SEED:
+    drawn = draw_seed(seed)
+    if drawn < SHORT_SEED:
         warnings.warn("the seed is short and can be guessed; leave it out for a random one", stacklevel=3)
-    return seed
+    return drawn
 
 
 def _data_form(data: Any, on_spark: bool, csv: dict[str, Any]) -> dict[str, Any] | None:

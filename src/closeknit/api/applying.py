@@ -7,7 +7,6 @@ from the other. Series of releases of the same people are not supported.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from closeknit.api.publishing import publish_table
 from closeknit.api.recipe import form_of, models_from
-from closeknit.api.request_checks import check_models, check_plain, read_table
+from closeknit.api.request_checks import check_models, check_plain, draw_seed, read_table
 from closeknit.core.certificate import Certificate, model_form
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
@@ -113,7 +112,7 @@ def apply(
     class_of = _drop_unmet(table, class_of, models)
     if (class_of < 0).sum() > share * len(table) or not (class_of >= 0).any():
         _refuse(table, class_of)
-    seed = secrets.randbits(128) if seed is None else seed
+    seed = draw_seed(seed)
     written, certificate, partition = _publish(table, class_of, labels, models, form, seed)
     by_row = np.empty(len(table), dtype=np.int32)
     by_row[table.rows] = partition.class_of

@@ -16,7 +16,6 @@ Cost: one release for each candidate, in several processes if the table is large
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import partial
@@ -28,7 +27,7 @@ from closeknit import __version__
 from closeknit.api.comparing import build_methods, check_comparison, deduplicate_warnings
 from closeknit.api.parameter_sweep import amount
 from closeknit.api.recipe import MethodSpec, ModelSpecs, models_from
-from closeknit.api.request_checks import read_table
+from closeknit.api.request_checks import draw_seed, read_table
 from closeknit.api.table_release import check_guarantees
 from closeknit.api.tradeoff import report_points
 from closeknit.api.trials import Setting, TrialResult, Trials
@@ -92,7 +91,7 @@ def choose_k(
     weight = number("alpha", alpha, least=0, most=1)
     closeness = TCloseness(secret, 1 if t is None else t, distance)
     others = [model for model in models_from(models) if not (isinstance(model, KAnonymity) and model.by_class)]
-    seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
+    seed = draw_seed(seed)
     check_guarantees(schema, [KAnonymity(1), closeness, *others], chosen_method, None)
     table = schema.encode(read_table(data, csv, schema)[0])
     candidates = _candidates(table, secret) if requested is None else requested

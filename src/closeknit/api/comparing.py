@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import secrets
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from closeknit.api.parameter_sweep import measure_of, strictness
 from closeknit.api.recipe import FormSpec as FormSpec
 from closeknit.api.recipe import MethodSpec, ModelSpecs, Recipe, build_from_form, form_of, method_of, models_from
 from closeknit.api.repeating import build_repeat
-from closeknit.api.request_checks import check_models, check_request, read_table
+from closeknit.api.request_checks import check_models, check_request, draw_seed, read_table
 from closeknit.api.resource_meter import Meter
 from closeknit.api.trials import few_rows
 from closeknit.attacks.exchange import measure_gain
@@ -97,7 +96,7 @@ def compare(
     name = requested.name if requested else GENERALIZED
     rivals = build_methods(list_methods(models, name) if methods is None else methods)
     number("suppress", suppress, least=0, most=1)
-    seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
+    seed = draw_seed(seed)
     if against is not None:
         choice("against", against, (KNOWN_ALGORITHM,))
         whole("runs", runs, 2, MOST_RUNS)
@@ -257,7 +256,7 @@ class _Run:
     schema: Schema
     models: Sequence[Model]
     options: dict[str, Any]
-    secret: int = field(default_factory=lambda: secrets.randbits(128))  # shuffles the copy for a method that runs once
+    secret: int = field(default_factory=draw_seed)  # shuffles the copy for a method that runs once
 
     def row(self, method: Method, progress: Progress) -> MethodResult:
         form = {method.name: json.loads(json.dumps(spec(method), default=str))}

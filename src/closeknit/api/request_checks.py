@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.kinds import texts_of
 from closeknit.core.method import Method
 from closeknit.core.model import Model, list_models, merging_holds
+from closeknit.core.params import whole
 from closeknit.core.schema import Schema
 from closeknit.core.subsets import list_subsets
 from closeknit.core.table import Form, Table
@@ -78,6 +80,18 @@ def refuse_unique(schema: Schema, name: str, alone: int) -> None:
     if alone and name not in schema.allow_unique:
         what = f"is plain, and {alone:,} of its values occur in one row only: it may identify that row"
         raise BadInput(what, column=name, right="make it quasi, sensitive or identifier, or name it in allow_unique")
+
+
+def draw_seed(seed: int | None = None) -> int:
+    """Return the given seed, or a random one of 128 bits.
+
+    Args:
+        seed: at least 0; None draws one.
+
+    >>> draw_seed(7), draw_seed() != draw_seed()
+    (7, True)
+    """
+    return secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
 
 
 def read_table(data: Any, csv: CsvFormat | None, schema: Schema) -> tuple[Columns, CsvFormat | None]:

@@ -7,7 +7,6 @@ parameter is varied until its release has the same t (or beta, k, loss): then me
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +19,7 @@ from closeknit.api.level_search import match_level
 from closeknit.api.parameter_sweep import ParameterSweep, Vary, amount, choose_sweep, measures
 from closeknit.api.recipe import FormSpec as FormSpec
 from closeknit.api.recipe import MethodSpec, ModelSpecs, Recipe, form_of, models_from, usual_method
-from closeknit.api.request_checks import read_table
+from closeknit.api.request_checks import draw_seed, read_table
 from closeknit.api.table_release import check_guarantees
 from closeknit.api.trials import Setting, TrialResult, Trials
 from closeknit.api.worker_pool import WorkerPool, processes
@@ -31,7 +30,7 @@ from closeknit.core.exact import Number
 from closeknit.core.frontier import Frontier, Point, mark_front
 from closeknit.core.method import Method, Progress, ignore_progress
 from closeknit.core.model import Model, list_models
-from closeknit.core.params import number, whole
+from closeknit.core.params import number
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Form, Table
 from closeknit.io.csv import CsvFormat
@@ -86,7 +85,7 @@ def frontier(
     """
     requested, progress = form_of(form), progress or ignore_progress
     number("suppress", suppress, least=0, most=1)
-    seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
+    seed = draw_seed(seed)
     schema, (sweep, values) = require_schema(schema), choose_sweep(models_from(models), vary)
     rivals = _build_rivals(_choose_methods(sweep, requested) if methods is None else methods, sweep)
     for rival in rivals[:1] + [rival for rival in rivals if rival.sweep is not sweep]:  # others report it in their rows

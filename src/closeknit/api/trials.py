@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 import time
 import warnings
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.api.parameter_sweep import measure_of
+from closeknit.api.request_checks import draw_seed
 from closeknit.api.table_release import ReleaseResult, check_guarantees, release_table
 from closeknit.core.certificate import Certificate, Guarantee
 from closeknit.core.errors import CloseknitError
@@ -72,7 +72,7 @@ class Trials:
     suppress: float = 0.0
     form: Form | None = None
     allow_vacuous: bool = True  # a curve also shows where a guarantee starts to exclude nothing
-    secret: int = field(default_factory=lambda: secrets.randbits(128), repr=False)  # shuffles a copy for some methods
+    secret: int = field(default_factory=draw_seed, repr=False)  # shuffles a copy for some methods
     warm: set[str] = field(default_factory=set, repr=False)  # methods whose code is loaded
     known: dict[str, TrialResult] = field(default_factory=dict, repr=False)  # searches for several targets share settings
 

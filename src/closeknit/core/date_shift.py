@@ -26,7 +26,7 @@ from closeknit.core.schema import KINDED, Schema
 
 def list_shifted(schema: Schema) -> dict[str, Date]:
     """The columns whose dates are shifted."""
-    kinds = {name: kind for role in KINDED for name, kind in getattr(schema, role).items()}
+    kinds = {**schema.quasi, **schema.sensitive}
     return {name: kind for name, kind in kinds.items() if isinstance(kind, Date) and kind.shift is not None}
 
 

@@ -19,12 +19,12 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput, BadValue
 from closeknit.core.kinds import Numeric, numbers_of, texts_of
 from closeknit.core.row_sorting import row_order, tie_order
-from closeknit.core.schema import KINDED, Schema
+from closeknit.core.schema import Schema
 
 
 def list_swapped(schema: Schema) -> dict[str, Numeric]:
     """The columns whose numbers are exchanged."""
-    kinds = {name: kind for role in KINDED for name, kind in getattr(schema, role).items()}
+    kinds = {**schema.quasi, **schema.sensitive}
     return {name: kind for name, kind in kinds.items() if isinstance(kind, Numeric) and kind.swap is not None}
 
 

@@ -27,8 +27,10 @@ PASSES = 40
 CELLS = 1 << 20  # counts held at once: they stay near the processor, and larger pools gain about a thousandth
 
 
-def spread_buckets(values: Int32, size: int, seed: int) -> Int32:
+def spread_buckets(values: Int32, size: int, seed: int, cells: int = CELLS) -> Int32:
     """Bucket of each row, `size` rows or a few more in each; `values[n, c]` are codes per column group.
+
+    At most `cells` counts are held at once.
 
     >>> values = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], np.int32)
     >>> spread_buckets(values, 2, seed=0).tolist()
@@ -40,7 +42,7 @@ def spread_buckets(values: Int32, size: int, seed: int) -> Int32:
     bucket_of = np.empty(n, np.int32)
     bucket_of[_widest_first(ranked)] = np.arange(n) % buckets
     rng = np.random.default_rng(seed)
-    pools = -(-buckets // _pool(ranked, buckets))
+    pools = -(-buckets // _pool(ranked, buckets, cells))
     pool_of = bucket_of % pools
     by_pool, ends = np.argsort(pool_of, kind="stable"), np.cumsum(np.bincount(pool_of, minlength=pools))
     for pool, rows in enumerate(np.split(by_pool, ends[:-1])):
@@ -61,11 +63,11 @@ def _widest_first(ranked: Int32) -> NDArray[np.int64]:
     return row_order([(ranked[:, j], int(sizes[j])) for j in np.argsort(-sizes, kind="stable")], len(ranked))
 
 
-def _pool(ranked: Int32, buckets: int) -> int:
+def _pool(ranked: Int32, buckets: int, cells: int) -> int:
     """How many buckets, at least two, exchange rows among themselves: their counts have to fit."""
     sizes, rows = ranked.max(axis=0, initial=0).astype(np.int64) + 1, -(-len(ranked) // buckets)
     choices = range(2, buckets + 1)
-    fit = bisect_right(choices, CELLS, key=lambda some: some * int(np.minimum(sizes, some * rows).sum()))
+    fit = bisect_right(choices, cells, key=lambda some: some * int(np.minimum(sizes, some * rows).sum()))
     return max(fit + 1, 2)
 
 

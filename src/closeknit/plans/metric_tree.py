@@ -37,10 +37,10 @@ class MetricTree:
     line: bool
 
     @classmethod
-    def of(cls, reference: Int64, domain: Domain, distance: str) -> MetricTree:
-        """The tree of one attribute; `reference` counts every leaf."""
+    def of(cls, reference: Int64, domain: Domain, distance: str, longest: int = LONGEST) -> MetricTree:
+        """The tree of one attribute; `reference` counts every leaf. A line of more than `longest` values is cut into runs."""
         ground = ground_of(reference, domain, distance)
-        return _of_line(ground, len(reference)) if isinstance(ground, Line) else _of_branches(ground, len(reference))
+        return _of_line(ground, len(reference), longest) if isinstance(ground, Line) else _of_branches(ground, len(reference))
 
     def distance(self, counts: Int64) -> float:
         """Earth mover's distance of a class with these counts of the leaf codes.
@@ -57,10 +57,10 @@ class MetricTree:
         return float(self.weight @ np.abs(under / under[0] - self.rows / self.rows[0]))
 
 
-def _of_line(line: Line, leaves: int) -> MetricTree:
+def _of_line(line: Line, leaves: int, longest: int) -> MetricTree:
     """The largest value at the top, and each value right under the next larger one."""
     m = len(line.codes)
-    runs = min(m, LONGEST)
+    runs = min(m, longest)
     run = np.arange(m, dtype=np.int64) * runs // m
     last = np.append(np.flatnonzero(np.diff(run)), m - 1)  # of each run
     node_of = np.full(leaves, -1, dtype=np.int64)

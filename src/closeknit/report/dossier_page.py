@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-from typing import TYPE_CHECKING
-
 from closeknit.core.errors import BadInput
 from closeknit.report.dossier_record import BASES, Dossier
-from closeknit.report.page import mark_code, number, short
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from closeknit.report.page import templates
 
 WORDS = {"recomputable": "recomputable", "attested": "attested", "private": "original", "stated": "stated"}
 LINES = 3  # of an empty box
@@ -26,7 +20,7 @@ def dossier_page(record: Dossier) -> str:
     utility = [answer for answer in record.utility if answer not in shown]  # some frameworks ask for it themselves
     used = {answer.basis for answer in (*shown, *utility)}
     legend = {WORDS[basis]: means for basis, means in BASES.items() if basis in used}
-    page = _templates().get_template("dossier.html")
+    page = templates().get_template("dossier.html")
     return page.render(dossier=record, utility=utility, words=WORDS, legend=legend, lines=LINES)
 
 
@@ -47,18 +41,3 @@ def dossier_pdf(page: str) -> bytes:
 
 def _refuse_address(address: str, *_: object, **__: object) -> dict[str, object]:
     raise BadInput(f"the page refers to {address}", right="a dossier has everything in itself")
-
-
-@functools.cache
-def _templates() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("closeknit.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"number": number, "short": short, "count": lambda value: f"{value:,}", "code": mark_code}
-    return environment

@@ -38,7 +38,7 @@ def public_page(record: PublicReport) -> str:
     >>> "k-anonymity, k = 5" in release.report()
     True
     """
-    return _templates().get_template("public.html").render(report=record, charts=_charts(record))
+    return templates().get_template("public.html").render(report=record, charts=_charts(record))
 
 
 def private_page(record: PrivateReport) -> str:
@@ -52,7 +52,7 @@ def private_page(record: PrivateReport) -> str:
     drawn = {**_charts(record.released), "private_findings": findings_chart(record), "frontier": _frontier_chart(record)}
     drawn |= _utility_charts(record)
     recipe = yaml.safe_dump(record.recipe, sort_keys=False, allow_unicode=True)
-    template = _templates().get_template("private.html")
+    template = templates().get_template("private.html")
     return template.render(report=record.released, private=record, charts=drawn, recipe=recipe)
 
 
@@ -125,7 +125,8 @@ def _spread_chart(spread: SecretSpread, word: str) -> str:
 
 
 @functools.cache
-def _templates() -> Environment:
+def templates() -> Environment:
+    """Return the templates of all pages, with their filters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
