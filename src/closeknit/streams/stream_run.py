@@ -17,7 +17,7 @@ from closeknit.core.errors import BadInput
 from closeknit.streams.arrival_order import ArrivalOrder, cells_of
 from closeknit.streams.checkpoint_folder import CheckpointFolder, Tick
 from closeknit.streams.lines import ArrivedRow, RejectedLine
-from closeknit.streams.sinks import Rejects, Sink
+from closeknit.streams.sinks import BufferedSink, Rejects, Sink
 from closeknit.streams.sources import Block, Source
 from closeknit.streams.stream import Stream
 
@@ -119,6 +119,8 @@ class StreamRun:
                     self._tick(self._time(), silent=True)
                 if self.folder is not None and self.stream.position - self._saved_at >= self.every and not self._replay:
                     self._save_checkpoint()
+            if isinstance(self.sink, BufferedSink):
+                self.sink.settle()
             self.watch(self, False)
         return True
 
