@@ -90,10 +90,14 @@ class Recipe:
         self.suppress, self.seed = float(number("suppress", keys.suppress, least=0, most=1)), keys.seed
         self.escape_formulas, self.allow_vacuous = keys.escape_formulas, keys.allow_vacuous
         self.format = keys.output.get("format")
-        for key in keys.output:
-            if key != "format":
+        place = {key: value for key, value in keys.output.items() if key != "format"}
+        self.target = _find_source(place, base) if place.keys() & {"url", "url_file"} else None
+        if self.target is not None and self.stream is None:
+            raise BadInput("the recipe names a database for its output", file=file, right="name it with --to instead")
+        for key in place:
+            if self.target is None:
                 what = f"recipe, key 'output' has the unknown key '{key}'"
-                raise BadInput(what, file=file, right=suggest_name(key, ["format"]))
+                raise BadInput(what, file=file, right=suggest_name(key, ["format", "url", "url_file"]))
         if self.format not in (None, *FORMATS):
             raise BadInput(f"output format {self.format!r} is unknown", file=file, right=suggest_name(self.format, FORMATS))
 

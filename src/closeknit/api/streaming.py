@@ -63,7 +63,7 @@ def stream_on_spark(
     requested = Shards.of(stream.schema, by, shards)
     with translate_errors():
         return begin_stream(
-            frame, stream, CheckpointLocation.at(frame.sparkSession, checkpoint), requested, orders, time, _late(late)
+            frame, stream, CheckpointLocation.at(frame.sparkSession, checkpoint), requested, orders, time, read_late(late)
         )
 
 
@@ -100,7 +100,15 @@ def certificate_on_spark(stream: Stream, checkpoint: str | PathLike[str], master
     return sum_counters(stream, CheckpointLocation.at(session(master), checkpoint)).certificate
 
 
-def _late(late: str | None) -> float:
+def read_late(late: str | None) -> float:
+    """Return how many seconds late a row may be.
+
+    Args:
+        late: A duration; None for none.
+
+    >>> read_late("5m"), read_late(None)
+    (300.0, 0.0)
+    """
     allowed, timed = (0.0, True) if late is None else delay_of(late)
     if not timed:
         raise BadInput(f"late={late!r} is not a duration", right="write it as '10s' or '5m'")

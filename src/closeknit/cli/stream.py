@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import signal
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,25 +16,41 @@ import typer
 
 from closeknit.cli.command_errors import handle_errors, print_stderr
 from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format
+from closeknit.cli.options import Engine, Master
+from closeknit.cli.stop_signals import wake_on_signals, watch_signals
+from closeknit.cli.stream_addresses import Address, TableAddress, place_of
+from closeknit.cli.stream_spark import (
+    By,
+    Late,
+    ShardsOption,
+    SparkOptions,
+    SparkPlaces,
+    TriggerOption,
+    refuse_options,
+    run_on_spark,
+)
+from closeknit.cli.stream_watch import Watch, describe_end
 from closeknit.core.errors import BadInput, suggest_name
 
 if TYPE_CHECKING:
     from closeknit.api.recipe import Recipe
+    from closeknit.core.schema import Schema
     from closeknit.io.csv import CsvFormat
+    from closeknit.streams.arrival_order import ArrivalOrder
     from closeknit.streams.sinks import Sink
-    from closeknit.streams.sources import Check, Source
+    from closeknit.streams.sources import Source
     from closeknit.streams.stream_run import StreamRun
 
 STANDARD = Path("-")
-CONNECTORS = {"redis": "redis_streams", "rediss": "redis_streams"}  # for addresses scheme://...: files of streams/
 CSV_SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
 
 
 class Lines(StrEnum):
-    """How rows are written."""
+    """How rows are written; Parquet on Spark only."""
 
     ndjson = "ndjson"
     csv = "csv"
+    parquet = "parquet"
 
 
 class Pipe(StrEnum):
@@ -69,18 +80,29 @@ def stream(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe with the key 'stream'.")],
     input: Annotated[
         str | None,
-        typer.Option("-i", "--input", help="A file, named pipe or redis://...; default: the recipe's data, or standard input."),
+        typer.Option(
+            "-i",
+            "--input",
+            help="A file, named pipe, redis://... or postgresql://...; default: the recipe's data, or standard input.",
+        ),
     ] = None,
     output: Annotated[
-        str, typer.Option("-o", "--output", help="A file, named pipe or redis://...; default: standard output.")
-    ] = str(STANDARD),
+        str | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="A file, named pipe, redis://... or postgresql://...; default: the recipe's, or standard output.",
+        ),
+    ] = None,
+    input_table: Annotated[str | None, typer.Option(metavar="NAME", help="Table of the input database.")] = None,
+    output_table: Annotated[str | None, typer.Option(metavar="NAME", help="Table of the output database.")] = None,
     input_format: Annotated[Lines | None, typer.Option(help="Default: by the suffix of the input, or ndjson.")] = None,
     output_format: Annotated[Lines | None, typer.Option(help="Default: by the suffix of the output, or ndjson.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
     thousands: Thousands = None,
-    checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Private folder to resume from.")] = None,
+    checkpoint: Annotated[str | None, typer.Option(metavar="DIR", help="Private folder to resume from.")] = None,
     every: Annotated[int, typer.Option(min=1, help="Rows between two checkpoints.")] = 100_000,
     pipe: Annotated[
         Pipe | None,
@@ -97,64 +119,83 @@ def stream(
     rejects: Annotated[Path | None, typer.Option(metavar="FILE", help="Private file for lines that are not rows.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at a line that is not a row.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the output of an earlier stream.")] = False,
+    engine: Engine = None,
+    master: Master = None,
+    by: By = None,
+    shards: ShardsOption = None,
+    late: Late = None,
+    trigger: TriggerOption = None,
+    flush: Annotated[bool, typer.Option("--flush", help="Spark and databases: no more rows arrive; end the stream.")] = False,
 ) -> None:
     """Read rows as NDJSON or CSV and publish them in batches that meet a recipe's guarantees, within its delay.
 
-    A file or Redis gets each row exactly once, even if the process is killed and restarted with its checkpoint. On standard
-    output and in pipes each batch is a line with its number: after a restart a batch may be repeated, with the same number.
+    A file, Redis or PostgreSQL gets each row exactly once, even if the process is killed and restarted with its checkpoint. On
+    standard output and in pipes each batch is a line with its number: after a restart it may be repeated, with the same number.
     SIGTERM and SIGINT save a checkpoint and stop; without --checkpoint they flush the pending rows and stop.
 
     \b
     closeknit stream recipe.yaml < in.ndjson > out.ndjson
     closeknit stream recipe.yaml -i in.csv -o out/rows.csv --checkpoint home/checkpoint --rejects home/rejects.ndjson
     closeknit stream recipe.yaml -i 'redis://localhost/0/in?group=g&consumer=c' -o redis://localhost/0/out --checkpoint home/ck
+    closeknit stream recipe.yaml -i '${CLINIC}' --input-table patients -o '${CLINIC}' --output-table out --checkpoint home/ck
+    closeknit stream recipe.yaml --engine spark -i inbox/ -o out/ --checkpoint home/ck --by age --shards 8
     """
     with handle_errors(), ExitStack() as stack:
+        from closeknit.api.distributed import wants_spark
         from closeknit.api.recipe import Recipe
 
         requested = Recipe.read(recipe)
-        source = _origin(requested, input)
+        if requested.stream is None:
+            raise BadInput("the recipe has no stream", file=recipe, right="give it the key stream: {k: 100, delta: 10000}")
+        home = None if checkpoint is None else Path(checkpoint)
+        on_spark = SparkOptions(master, by, shards, late, trigger)
+        if wants_spark(requested.data if input is None else None, engine, master):
+            unused: dict[str, object] = {
+                "pipe": pipe,
+                "rejects": rejects,
+                "input_table": input_table,
+                "output_table": output_table,
+            }
+            unused |= {"strict": strict, "force": force}
+            refuse_options(unused, "has no effect with --engine spark", "leave it out")
+            named = input if input is not None or requested.data is None else str(requested.data)
+            csv = csv_format(delimiter, encoding, decimal, thousands) or requested.csv
+            spark_places = SparkPlaces(named, output, checkpoint, input_format, output_format, csv)
+            _refuse_shared_folder(Path(output or "") / "part", {"--checkpoint": home, "--counters": counters})
+            run_on_spark(requested, spark_places, on_spark, flush, counters, certificate)
+            return
+        on_spark.refuse_given()
+        if Lines.parquet in (input_format, output_format):
+            raise BadInput("files of parquet are streamed with --engine spark only", right="use ndjson or csv")
+        source, target = _origin(requested, input, input_table), _target(requested, output, output_table)
         csv = _input_format(requested, source, input_format, csv_format(delimiter, encoding, decimal, thousands))
-        places = Places(source, csv, _place(output), output_format, checkpoint, rejects, pipe, force)
+        places = Places(source, csv, target, output_format, home, rejects, pipe, force)
         places.refuse_same({"the recipe": recipe, "--counters": counters, "--certificate": certificate})
         if places.to_file:
-            _refuse_shared_folder(Path(output), {"--checkpoint": checkpoint, "--counters": counters, "--rejects": rejects})
+            _refuse_shared_folder(Path(str(target)), {"--checkpoint": home, "--counters": counters, "--rejects": rejects})
+        if not isinstance(source, TableAddress):
+            refuse_options({"flush": flush}, "is for Spark and databases", "leave it out: the end of the input flushes")
         watch = Watch(counters, certificate, every)
-        running = _prepare_run(requested, recipe, places, stack)
+        running = _prepare_run(requested, places, flush, stack)
         running.every, running.strict, running.watch = every, strict, watch
         watch.write(running)  # refuses a file that cannot be written before the work starts
-        running.stopping = stack.enter_context(_signals())
+        running.stopping = stack.enter_context(watch_signals())
         idle = running.stream.ended
         with watch:
             ended = running.run()
         watch.write(running)
-        print_stderr(describe_end(running, ended, idle, checkpoint))
+        print_stderr(describe_end(running.stream, not ended, idle, checkpoint, running.set_aside))
 
 
-def _origin(recipe: Recipe, input: str | None) -> Path | Address | None:
+def _origin(recipe: Recipe, input: str | None, table: str | None) -> Path | Address | None:
     """Where rows come from; None is standard input."""
-    named = str(recipe.data or STANDARD) if input is None else input
-    return None if named == str(STANDARD) else _place(named)
+    named = (recipe.data or STANDARD) if input is None else input
+    return None if str(named) == str(STANDARD) else place_of(named, table, "--input-table")
 
 
-class Address:
-    """`scheme://...`: an address of a connector, a module of streams/ with `source(url)` and `sink(url)`."""
-
-    suffix = ""
-
-    def __init__(self, url: str) -> None:
-        self.url, self.scheme = url, url.partition("://")[0].lower()
-        if self.scheme not in CONNECTORS:
-            raise BadInput(f"there is no connector for {self.scheme}://", right=suggest_name(self.scheme, CONNECTORS))
-
-    @property
-    def connector(self) -> Any:
-        """Its module, imported on first use."""
-        return import_module(f"closeknit.streams.{CONNECTORS[self.scheme]}")
-
-
-def _place(text: str) -> Path | Address:
-    return Address(text) if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) else Path(text)
+def _target(recipe: Recipe, output: str | None, table: str | None) -> Path | Address:
+    """Where rows go to."""
+    return place_of((recipe.target or STANDARD) if output is None else output, table, "--output-table")
 
 
 @dataclass(frozen=True)
@@ -173,6 +214,9 @@ class Places:
     def __post_init__(self) -> None:
         if isinstance(self.output, Address) and self.csv_out:
             raise BadInput(f"rows cannot be sent to {self.output.scheme} as CSV", right="leave --output-format out")
+        if isinstance(self.source, TableAddress) and self.checkpoint is None:
+            what = "what was read from a database is noted in a checkpoint, and there is none"
+            raise BadInput(what, right="name a private folder with --checkpoint")
         if isinstance(self.source, Address) and self.checkpoint is None:
             what = f"rows from {self.source.scheme} are acknowledged only in a checkpoint, and there is none"
             raise BadInput(what, right="name a private folder with --checkpoint")
@@ -203,7 +247,7 @@ class Places:
                 raise BadInput(f"{other} and {what} are the same file", file=path, right="give each a file of its own")
 
 
-def _prepare_run(requested: Recipe, recipe: Path, places: Places, stack: ExitStack) -> StreamRun:
+def _prepare_run(requested: Recipe, places: Places, flush: bool, stack: ExitStack) -> StreamRun:
     """Open everything, and position it where the stream starts or resumes."""
     from closeknit.streams.arrival_order import ArrivalOrder
     from closeknit.streams.checkpoint import refuse_other
@@ -211,9 +255,7 @@ def _prepare_run(requested: Recipe, recipe: Path, places: Places, stack: ExitSta
     from closeknit.streams.sinks import Rejects
     from closeknit.streams.stream_run import StreamRun
 
-    if requested.stream is None:
-        right = "give it the key stream: {k: 100, delta: 10000}"
-        raise BadInput("the recipe has no stream", file=recipe, right=right)
+    assert requested.stream is not None
     stream = requested.stream.build(requested.schema, requested.models, requested.seed)
     folder = None if places.checkpoint is None else stack.enter_context(closing(CheckpointFolder(places.checkpoint)))
     resuming = folder is not None and folder.begun
@@ -228,30 +270,30 @@ def _prepare_run(requested: Recipe, recipe: Path, places: Places, stack: ExitSta
     if stream.timed:
         stream.clock = "tick"
     order = ArrivalOrder(requested.schema, requested.stream.position, requested.stream.time)
-    source = stack.enter_context(closing(_source(places, stack.enter_context(_wake_on_signals()), order.check_header)))
-    sink = stack.enter_context(closing(_sink(places, resuming)))
+    source = stack.enter_context(closing(_source(places, stack.enter_context(wake_on_signals()), order, flush)))
+    sink = stack.enter_context(closing(_sink(places, requested.schema, resuming)))
     rejects = stack.enter_context(closing(Rejects(places.rejects)))
     running = StreamRun(stream, source, sink, order, rejects, time.time, folder)
     running.resume(marks, ticks) if resuming else running.begin()
     return running
 
 
-def _source(places: Places, wake: int, check: Check) -> Source:
+def _source(places: Places, wake: int, order: ArrivalOrder, flush: bool) -> Source:
     from closeknit.streams.sources import FileSource
 
     if isinstance(places.source, Address):
-        return places.source.connector.source(places.source.url)  # type: ignore[no-any-return]
+        return places.source.open_source(order, flush)  # type: ignore[no-any-return]
     if places.source is None and sys.stdin is None:  # another file may have its number by now
         raise BadInput("standard input is closed", right="name a file with -i")
     replay = None if places.pipe is None else places.pipe == Pipe.replay
-    return FileSource(places.source, places.csv, wake, replay, check)
+    return FileSource(places.source, places.csv, wake, replay, order.check_header)
 
 
-def _sink(places: Places, resuming: bool) -> Sink:
+def _sink(places: Places, schema: Schema, resuming: bool) -> Sink:
     from closeknit.streams.sinks import FileSink, PipeSink
 
     if isinstance(places.output, Address):
-        return _connect_sink(places, places.output, resuming)
+        return _connect_sink(places, places.output.open_sink(schema), resuming)
     if places.to_file:
         return FileSink(places.output, places.csv_out)
     if places.output == STANDARD:
@@ -265,11 +307,11 @@ def _sink(places: Places, resuming: bool) -> Sink:
         os.close(handle)
 
 
-def _connect_sink(places: Places, output: Address, resuming: bool) -> Sink:
-    sink: Any = output.connector.sink(output.url)
+def _connect_sink(places: Places, sink: Any, resuming: bool) -> Sink:
     if not resuming and sink.begun:
         if not places.force:
             right = "choose another one, or use --force to replace it"
+            sink.close()
             raise BadInput("it is not empty", file=sink.place, right=right)
         sink.empty()  # before the first checkpoint: whatever it holds later is our own
     return sink  # type: ignore[no-any-return]
@@ -306,95 +348,3 @@ def _input_format(
         return None
     usual = CsvFormat(delimiter=None if suffix == ".txt" else "\t" if suffix in (".tsv", ".tab") else ",")
     return csv or requested.csv or usual
-
-
-@contextmanager
-def _wake_on_signals() -> Iterator[int]:
-    """Yield a file descriptor that becomes readable when a signal arrives."""
-    wake, waker = os.pipe()
-    os.set_blocking(waker, False)
-    before = signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-    try:
-        yield wake
-    finally:
-        signal.set_wakeup_fd(before)
-        os.close(wake)
-        os.close(waker)
-
-
-@contextmanager
-def _signals() -> Iterator[Callable[[], bool]]:
-    """Yield whether SIGTERM or SIGINT has arrived; a second one ends the process as usual."""
-    requested: list[int] = []
-    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
-
-    def stop(number: int, frame: object) -> None:
-        requested.append(number)
-        for each, usual in before.items():
-            signal.signal(each, usual)
-
-    for each in before:
-        signal.signal(each, stop)
-    try:
-        yield lambda: bool(requested)
-    finally:
-        for each, usual in before.items():
-            signal.signal(each, usual)
-
-
-class Watch:
-    """Reports progress: a line at a terminal, a private JSON file, and the certificate of the published rows."""
-
-    def __init__(self, counters: Path | None, certificate: Path | None, every: int) -> None:
-        self._counters, self._certificate, self._every = counters, certificate, every
-        self._written, self._sentence = 0, 0.0
-        self._status: Any = None
-
-    def __enter__(self) -> Watch:
-        if sys.stderr.isatty():
-            from rich.console import Console
-
-            self._status = Console(stderr=True).status("waiting for rows")
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def __call__(self, running: StreamRun, saved: bool) -> None:
-        rows = running.stream.counters.rows_in
-        if saved or rows - self._written >= self._every:
-            self.write(running)
-        if self._status is not None and time.monotonic() - self._sentence > 0.2:
-            self._status.update(_sentence(running))
-            self._sentence = time.monotonic()
-
-    def write(self, running: StreamRun) -> None:
-        """Write the files."""
-        from closeknit.io.folders import write_whole
-
-        self._written = running.stream.counters.rows_in
-        if self._certificate is not None:
-            write_whole(self._certificate, running.stream.certificate.to_json().encode())
-        if self._counters is not None:
-            counters = running.stream.counters
-            mean = counters.delay_sum / counters.rows_out if counters.rows_out else 0.0
-            record = {**counters.record(), "delay_mean": mean, "set_aside": running.set_aside}
-            write_whole(self._counters, (json.dumps(record, indent=2) + "\n").encode(), 0o600)
-
-
-def _sentence(running: StreamRun) -> str:
-    counted = running.stream.counters.record()
-    text = "rows in {rows_in:,}, out {rows_out:,}, pending {pending:,}, suppressed {suppressed:,}".format(**counted)
-    aside = f", set aside {running.set_aside:,}" if running.set_aside else ""
-    delays = f"delay at most {counted['delay_most']:,}, mean {counted['delay_sum'] / max(counted['rows_out'], 1):,.1f} rows"
-    faults = "".join(f"; {fault}" for fault in running.stream.counters.list_faults())
-    return f"{text}{aside}; {delays}; loss {counted['loss']:.4f}; batches {counted['batches']:,}{faults}"
-
-
-def describe_end(running: StreamRun, ended: bool, idle: bool, checkpoint: Path | None) -> str:
-    """Return the last line on stderr."""
-    if not ended:
-        return f"stopped; {_sentence(running)}; to resume, run the same command with --checkpoint {checkpoint}"
-    return _sentence(running) + ("; this stream had ended before: choose another --checkpoint for a new one" if idle else "")

@@ -11,7 +11,7 @@ from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar
 from urllib.parse import quote
 
 import numpy as np
@@ -42,11 +42,24 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def explain_errors(work: Callable[Concatenate[Database, P], R]) -> Callable[Concatenate[Database, P], R]:
+class Located(Protocol):
+    """What talks to a database: its address, and where it is in messages."""
+
+    @property
+    def _address(self) -> Address: ...
+
+    @property
+    def place(self) -> str: ...
+
+
+S = TypeVar("S", bound=Located)
+
+
+def explain_errors(work: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """A method whose driver's errors become one sentence without credentials; the driver's own error is not chained to it."""
 
     @wraps(work)
-    def call(self: Database, *given: P.args, **named: P.kwargs) -> R:
+    def call(self: S, *given: P.args, **named: P.kwargs) -> R:
         try:
             return work(self, *given, **named)
         except CloseknitError as error:
@@ -220,6 +233,28 @@ class Database(Source):
             f"{private}: private, do not share",
             f"next: closeknit audit '{self.place}' --table '{table}'",
         ]
+
+    @property
+    def address(self) -> Address:
+        """The address, which hides credentials in messages."""
+        return self._address
+
+    def open_stream(self, writes: bool) -> tuple[TableName, Any]:
+        """A table of PostgreSQL and an open connection, for a stream that reads or writes it for a long time.
+
+        Args:
+            writes: whether the connection is going to write.
+
+        Returns:
+            The table and the connection.
+        """
+        if self._address.open().scheme not in ("postgresql", "postgres"):
+            raise BadInput("a stream reads and writes tables of PostgreSQL only", file=self.place, right="use files or Redis")
+        if self.table is None or self.query is not None:
+            side = "output" if writes else "input"
+            right = f"name it with --{side}-table, or in the recipe: {{url: ..., table: schema.name}}"
+            raise BadInput("a stream needs a table, not a query", file=self.place, right=right)
+        return TableName.of(self.table), self._connect(writes)
 
     def _connect(self, writes: bool) -> Any:
         link = self._address.open()

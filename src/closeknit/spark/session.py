@@ -94,23 +94,34 @@ def read_frame(spark: SparkSession, data: Any, csv: CsvFormat | None = None) -> 
         right = "give a Spark frame, a path or the name of a table; or leave the engine out"
         raise BadInput(f"Spark cannot read a {type(data).__name__}", right=right)
     text = os.fspath(data)
-    if csv is not None and (csv.decimal not in (None, ".") or csv.thousands):
-        what = "Spark reads numbers with a decimal point and without thousands separators only"
-        raise BadInput(what, file=text, right="convert the numbers, or anonymize without an engine")
     if csv is not None or re.search(_CSV, text):
-        usual = "\t" if re.search(r"\.(tsv|tab)(\.gz)?$", text) else ","
-        delimiter, encoding = (csv.delimiter or usual, csv.encoding) if csv else (usual, None)
-        with translate_errors(text):
-            # whole lines: otherwise a line that is too short passes if its end is not read
-            frame = spark.read.option("columnPruning", "false").csv(
-                text, header=True, sep=delimiter, encoding=encoding, quote='"', escape='"', enforceSchema=False, mode="FAILFAST"
-            )
-            return _refuse_bad_bytes(frame) if encoding is None else frame
+        return read_csv(spark.read, text, csv)
     with translate_errors(text):
         return spark.table(text) if is_table(text) else spark.read.parquet(text)
 
 
-def _refuse_bad_bytes(frame: DataFrame) -> DataFrame:
+def read_csv(reader: Any, text: str, csv: CsvFormat | None = None) -> DataFrame:
+    """Read CSV files as text.
+
+    Args:
+        reader: `spark.read`, or `spark.readStream` with its schema.
+        text: a file or folder.
+        csv: the format of the files.
+    """
+    if csv is not None and (csv.decimal not in (None, ".") or csv.thousands):
+        what = "Spark reads numbers with a decimal point and without thousands separators only"
+        raise BadInput(what, file=text, right="convert the numbers, or anonymize without an engine")
+    usual = "\t" if re.search(r"\.(tsv|tab)(\.gz)?$", text) else ","
+    delimiter, encoding = (csv.delimiter or usual, csv.encoding) if csv else (usual, None)
+    with translate_errors(text):
+        # whole lines: otherwise a line that is too short passes if its end is not read
+        frame = reader.option("columnPruning", "false").csv(
+            text, header=True, sep=delimiter, encoding=encoding, quote='"', escape='"', enforceSchema=False, mode="FAILFAST"
+        )
+        return refuse_bad_bytes(frame) if encoding is None else frame
+
+
+def refuse_bad_bytes(frame: DataFrame) -> DataFrame:
     """A frame that refuses bytes that are not UTF-8: Spark replaces each by the same character, which merges values."""
     from pyspark.sql import functions as F
 

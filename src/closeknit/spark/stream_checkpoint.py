@@ -82,6 +82,24 @@ class CheckpointLocation:
             self._write(END_FILE, b"")
 
     @property
+    def begun(self) -> bool:
+        """Whether a stream has begun here."""
+        with translate_errors(self.location):
+            return self._exists(CONTENT_FILE)
+
+    @property
+    def finished(self) -> bool:
+        """Whether a micro-batch is finished, so that there is a state."""
+        return self._last(LOGS[1]) >= 0
+
+    def holds_files(self, folder: str) -> bool:
+        """Whether another folder, such as that of the output, has any file."""
+        with translate_errors(folder):
+            path = self._jvm.Path(folder)
+            system = path.getFileSystem(self.spark._jsc.hadoopConfiguration())
+            return bool(system.exists(path)) and len(system.listStatus(path)) > 0
+
+    @property
     def ended(self) -> bool:
         """Whether the stream was flushed."""
         return self._exists(END_FILE)

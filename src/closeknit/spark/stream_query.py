@@ -5,7 +5,7 @@ Flushing is a batch job over the state after the last micro-batch: Spark has no 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ def begin_stream(
     orders: Sequence[str],
     time: str | None,
     late: float,
+    kept: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Begin a stream, or resume it.
 
@@ -47,13 +48,14 @@ def begin_stream(
         orders: columns by which the rows of a micro-batch are sorted.
         time: the column with a row's time; None if there is none.
         late: how many seconds late a row may be.
+        kept: what else the checkpoint must have, such as the names of input and output.
 
     Returns:
         A streaming frame of the published rows.
     """
     _check_columns(frame, stream, shards, orders, time)
     types = _types(frame, stream, shards)
-    options = {"by": shards.by, "shards": shards.parts, "order": list(orders), "time": time, "types": types}
+    options = {"by": shards.by, "shards": shards.parts, "order": list(orders), "time": time, "types": types, **(kept or {})}
     secret = location.secret_of(stream, options)
     places = [f"__order{i}" for i in range(len(orders))]
     operator = Operator(stream, secret, shards, types, places, time is not None, _arrow(types))

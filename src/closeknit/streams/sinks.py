@@ -7,7 +7,7 @@ import json
 import os
 import stat
 from os import PathLike
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
@@ -43,6 +43,14 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Release the output."""
+
+
+@runtime_checkable
+class BufferedSink(Sink, Protocol):
+    """A sink that collects batches, because writing many at once is cheaper."""
+
+    def settle(self) -> None:
+        """Rows that arrived together are all processed: write what was collected."""
 
 
 class FileSink:

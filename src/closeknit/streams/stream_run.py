@@ -23,7 +23,7 @@ from closeknit.streams.input_rules import parse_seconds
 from closeknit.streams.lines import ArrivedRow, RejectedLine
 from closeknit.streams.outages import SLOW, Outages
 from closeknit.streams.run_clock import RunClock
-from closeknit.streams.sinks import Rejects, Sink
+from closeknit.streams.sinks import BufferedSink, Rejects, Sink
 from closeknit.streams.sources import Block, Source
 from closeknit.streams.stream import Stream
 
@@ -131,6 +131,8 @@ class StreamRun:
                     self._tick(self._time(), silent=True)
                 if self.folder is not None and self.stream.position - self._saved_at >= self.every and not self._replay:
                     self._save_checkpoint()
+            if isinstance(self.sink, BufferedSink):
+                self.sink.settle()
             self.watch(self, False)
         return True
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
 from adbc_driver_postgresql import StatementOptions, dbapi
@@ -74,12 +76,23 @@ class Postgresql(Transactional):
         )
         return [str(TableName(table, None if schema == "public" else schema)) for schema, table in rows]
 
-    def place_private(self, table: TableName, schema: str | None) -> TableName | None:
+    def name_private(self, table: TableName, schema: str | None) -> TableName:
+        """The name of a table in the private schema.
+
+        Args:
+            table: the table of the release.
+            schema: the private schema; by default that of the table with `_private` appended.
+        """
         public = table.schema or self.fetch("SELECT current_schema()")[0][0]
         private = schema or f"{public}_private"
         if private == public:
             right = "name another schema for recipe and classes"
             raise BadInput(f"the schema '{private}' is that of the release, which is public", file=self.place, right=right)
+        return TableName(table.table, private)
+
+    def place_private(self, table: TableName, schema: str | None) -> TableName | None:
+        named = self.name_private(table, schema)
+        public, private = table.schema or self.fetch("SELECT current_schema()")[0][0], str(named.schema)
         self.fetch("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", f"closeknit {public}.{table.table}")
         self._open_schema(public)
         if self._open_schema(private):
@@ -87,7 +100,7 @@ class Postgresql(Transactional):
         elif self.fetch("SELECT has_schema_privilege('public', $1, 'USAGE')", private)[0][0]:
             right = f"run REVOKE ALL ON SCHEMA {self.quote(private)} FROM PUBLIC, or name another one"
             raise BadInput(f"everyone may use the private schema '{private}'", file=self.place, right=right)
-        return TableName(table.table, private)
+        return named
 
     def _open_schema(self, name: str) -> bool:
         """Create a schema where there is none, and return whether that was so; another writer may do it at the same time."""
@@ -105,3 +118,17 @@ class Postgresql(Transactional):
 
     def commit(self) -> None:
         self.connection.commit()
+
+    @contextmanager
+    def undo_on_error(self, close: bool = False) -> Iterator[None]:
+        """Undo a transaction that fails: its locks would block others for as long as the connection is open.
+
+        Args:
+            close: whether the connection is closed, too.
+        """
+        try:
+            yield
+        except BaseException:
+            with suppress(Exception):  # the connection may be lost, and the first error says why
+                self.close() if close else self.connection.rollback()
+            raise

@@ -1,0 +1,190 @@
+"""A table of PostgreSQL as the output of a stream: each row exactly once, whatever dies.
+
+Rows are added in one transaction with the number of their last batch and a digest of all batches, which are in a private table.
+After a restart the stream repeats the batches since its checkpoint, with the same numbers and rows: those that the table has
+already are skipped, and their digest must be the same. Neither numbers nor digests are next to the rows.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from secrets import token_hex
+
+import numpy as np
+
+from closeknit.core.columns import Column, Columns, concat_columns
+from closeknit.core.errors import BadInput
+from closeknit.core.kinds import Numeric
+from closeknit.core.schema import Schema
+from closeknit.io.canonical import canonical_blocks, text_column
+from closeknit.io.database import Database, explain_errors
+from closeknit.io.ndjson import LARGEST
+from closeknit.streams.sinks import Mark, describe_mark
+
+MOST = 20_000  # rows collected
+WINDOW = "window"
+STATE = "_stream"  # appended to the name of the table
+STATE_COLUMNS = ["stream", "batch", "digest"]
+NEW_FOLDER = "or begin with another --checkpoint folder"
+
+
+class PostgresqlSink:
+    """Rows added to a table, which the first batch creates.
+
+    Args:
+        database: the table.
+        schema: roles and kinds of the columns: numeric sensitive attributes are numbers, all other cells are text.
+
+    >>> from closeknit.core.kinds import numeric
+    >>> PostgresqlSink(Database("postgresql://ann:secret@127.0.0.1:1/clinic", "out"), Schema(quasi={"age": numeric(0, 100)}))
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: postgresql://ann@127.0.0.1:1/clinic: the database refuses (...); check address, ...
+    """
+
+    def __init__(self, database: Database, schema: Schema) -> None:
+        self.place, self._database, self._address = database.place, database, database.address
+        self._numbers = [name for name, kind in schema.sensitive.items() if isinstance(kind, Numeric)]
+        self._stream = token_hex(16)  # of the rows in the table and of the checkpoint
+        self._number, self._digest = 0, ""  # of the last batch
+        self._there, self._there_digest = 0, ""  # of the last batch in the table
+        self._collected: list[Columns] = []
+        self._open()
+
+    @explain_errors
+    def _open(self) -> None:
+        self._table, self._server = self._database.open_stream(writes=True)
+        self._name = self._server.render(self._table)
+        self._state = self._server.render(
+            self._server.name_private(self._table, self._database.private_schema).with_suffix(STATE)
+        )
+        self._server.commit()
+
+    @property
+    def begun(self) -> bool:
+        """Whether the table exists."""
+        return self._exists()
+
+    @explain_errors
+    def _exists(self) -> bool:
+        found: bool = self._server.find(self._table)
+        self._server.commit()
+        return found
+
+    @explain_errors
+    def write(self, number: int, batch: Columns) -> None:
+        """As `Sink`: the rows are in the table after `settle` or `mark`, or when many are collected."""
+        text = b"".join(canonical_blocks(batch))
+        self._number, self._digest = number, sha256(self._digest.encode() + sha256(text).digest()).hexdigest()
+        if number > self._there:
+            self._collected.append(self._arrange(batch))
+        elif number == self._there and self._digest != self._there_digest:
+            what = f"the batches up to {number:,} are not those that '{self._table}' has: the input has changed"
+            raise BadInput(what, file=self.place, right=f"restore the input that the checkpoint has read, {NEW_FOLDER}")
+        if sum(each.rows for each in self._collected) >= MOST:
+            self._write_collected()
+
+    @explain_errors
+    def settle(self) -> None:
+        """As `BufferedSink`."""
+        self._write_collected()
+
+    def _write_collected(self) -> None:
+        """One transaction: the rows, and up to which batch they are."""
+        if not self._collected:
+            return
+        rows = concat_columns(self._collected)
+        with self._server.undo_on_error():
+            self._write_rows(rows)
+        self._there, self._there_digest, self._collected = self._number, self._digest, []
+
+    def _write_rows(self, rows: Columns) -> None:
+        if self._there == 0:
+            self._begin_table(rows)
+        self._server.insert(self._table, rows)
+        known = f"UPDATE {self._state} SET batch = {self._number}, digest = $2 WHERE stream = $1 AND batch = {self._there}"
+        if len(self._server.fetch(f"{known} RETURNING batch", self._stream, self._digest)) != 1:
+            what = f"another stream, or another run of this one, writes to '{self._table}'"
+            raise BadInput(what, file=self.place, right="let only one write to it, and choose another table for the other")
+        self._server.commit()
+
+    def _begin_table(self, rows: Columns) -> None:
+        """Create the tables in the transaction of their first rows."""
+        self._server.place_private(self._table, self._database.private_schema)
+        if self._server.find(self._table):
+            raise BadInput(f"the table '{self._table}' exists already", file=self.place, right="choose another name")
+        self._drop_state()
+        self._server.fetch(f"CREATE TABLE {self._name} ({self._server.declare(rows)})")
+        self._server.fetch(f"CREATE TABLE {self._state} (stream TEXT, batch BIGINT, digest TEXT)")
+        self._server.fetch(f"INSERT INTO {self._state} VALUES ($1, 0, '')", self._stream)
+
+    def _drop_state(self) -> None:
+        """Drop what a stream whose rows are gone has left; another table of that name is refused."""
+        if not self._server.fetch("SELECT to_regclass($1) IS NOT NULL", self._state)[0][0]:
+            return
+        if list(self._server.describe(self._state)) != STATE_COLUMNS:
+            right = "move or rename it, or choose another name or private schema for the output"
+            raise BadInput(f"the table {self._state} is not one of a stream", file=self.place, right=right)
+        self._server.fetch(f"DROP TABLE {self._state}")
+
+    def _arrange(self, batch: Columns) -> Columns:
+        """The cells in types that do not depend on the batch."""
+        cells = {}
+        for name, column in batch.items():
+            if name in self._numbers:
+                if any(abs(value) > LARGEST for value in column.values.tolist()):
+                    right = "declare it flat, which publishes text"
+                    raise BadInput("a number is too large to be exact", column=name, right=right)
+                cells[name] = Column(column.values.astype(np.float64), column.codes)
+            elif name == WINDOW:
+                cells[name] = Column(column.values.astype(np.int64), column.codes)
+            else:
+                cells[name] = text_column(column)
+        return Columns(cells, batch.rows)
+
+    def mark(self) -> Mark:
+        """As `Sink`: the number of the last batch in the table."""
+        self.settle()
+        where = {"path": self.place, "table": str(self._table), "stream": self._stream}
+        return {**where, "batch": self._number, "digest": self._digest}
+
+    @explain_errors
+    def seek(self, mark: Mark) -> None:
+        """As `Sink`: nothing is removed, repeated batches are skipped."""
+        if (mark.get("path"), mark.get("table")) != (self.place, str(self._table)):
+            named = f"{describe_mark(mark)}, table {mark['table']}" if mark.get("table") else describe_mark(mark)
+            right = f"name the output of the checkpoint, {NEW_FOLDER}"
+            raise BadInput(f"the checkpoint writes to {named}", file=self.place, right=right)
+        self._stream, self._number, self._digest = mark["stream"], mark["batch"], mark["digest"]
+        found = self._read_state()
+        if found is not None and found[0] != self._stream:
+            right = f"choose another table, {NEW_FOLDER}"
+            raise BadInput(f"another stream writes to '{self._table}'", file=self.place, right=right)
+        self._there, self._there_digest = (0, "") if found is None else (int(found[1]), found[2])
+        if self._there < mark["batch"]:
+            what = f"'{self._table}' ends with batch {self._there:,}, and the checkpoint has written {mark['batch']:,}"
+            raise BadInput(what, file=self.place, right=f"restore the tables, {NEW_FOLDER}")
+
+    def _read_state(self) -> tuple[str, int, str] | None:
+        """Stream, batch and digest of the table; None if there is no table."""
+        if not self._exists():
+            return None
+        rows = self._server.fetch("SELECT to_regclass($1) IS NOT NULL", self._state)
+        found = self._server.fetch(f"SELECT stream, batch, digest FROM {self._state}") if rows[0][0] else []
+        self._server.commit()
+        if len(found) != 1:
+            right = "choose another table: only one that a stream of closeknit wrote is continued or replaced"
+            raise BadInput(f"the table '{self._table}' was not written by a stream", file=self.place, right=right)
+        stream, batch, digest = found[0]
+        return stream, batch, digest
+
+    @explain_errors
+    def empty(self) -> None:
+        """As `Sink`: only a table that a stream wrote is dropped."""
+        if self._read_state() is not None:
+            self._server.fetch(f"DROP TABLE {self._name}")
+            self._server.fetch(f"DROP TABLE {self._state}")
+            self._server.commit()
+
+    def close(self) -> None:
+        """As `Sink`; collected rows are written again after a restart."""
+        self._server.close()
