@@ -212,6 +212,7 @@ def test_the_whole_way_on_the_built_in_table(visitor: Any, tmp_path: Path) -> No
     assert "No guarantee protects charge" in page.inner_text("section[aria-labelledby=risks-head]")
     boxes = [page.locator(place).bounding_box()["y"] for place in ("#risks-head", "#download-release")]
     assert boxes[0] < boxes[1], "risks are said above the download"
+    page.wait_for_function("[...document.querySelectorAll('figure img')].every(each => each.complete)")
     assert page.locator("figure img").evaluate_all("all => all.every(each => each.naturalWidth > 0)")
     audited(page, tmp_path)
     page.click("text=closeknit >> nth=0")
