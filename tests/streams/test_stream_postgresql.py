@@ -138,7 +138,7 @@ def kill_runs(server: Server, client: Any, expected: Cells, tmp_path: Path, tabl
 def test_killed_at_any_instant_each_row_is_there_once(
     postgresql: Server, client: Any, expected: Cells, table: str, tmp_path: Path
 ) -> None:
-    kill_runs(postgresql, client, expected, tmp_path, table, 4, 3)
+    kill_runs(postgresql, client, expected, tmp_path, table, 3, 3)
 
 
 @pytest.mark.soak
@@ -173,7 +173,7 @@ def cut_runs(server: Server, client: Any, expected: Cells, tmp_path: Path, table
 def test_a_lost_connection_loses_and_doubles_no_row(
     postgresql: Server, client: Any, expected: Cells, table: str, tmp_path: Path
 ) -> None:
-    cut_runs(postgresql, client, expected, tmp_path, table, 4, 5)
+    cut_runs(postgresql, client, expected, tmp_path, table, 3, 5)
 
 
 @pytest.mark.soak
