@@ -262,3 +262,27 @@ def test_the_main_way_needs_no_script(visitor: Any, tmp_path: Path) -> None:
     page.click("button:has-text('Anonymize')")
     page.wait_for_selector("#verdict")
     audited(page, tmp_path)
+
+
+@pytest.mark.soak
+def test_a_stream_by_keyboard_alone(visitor: Any, tmp_path: Path) -> None:
+    recipe = "schema: {quasi: {age: {numeric: {lo: 0, hi: 120}}}}\nmodels: []\nstream: {k: 2, delta: 4}\n"
+    (tmp_path / "r.yaml").write_text(recipe, encoding="utf-8")
+    visitor.get_by_role("link", name="Publish a stream").press("Enter")
+    visitor.set_input_files("#recipe", tmp_path / "r.yaml")
+    visitor.locator("#name").press_sequentially("ward 3")
+    visitor.locator("#name").press("Enter")
+    visitor.get_by_role("heading", name="ward 3").wait_for()
+    visitor.get_by_role("heading", name="Running, no alarms").wait_for()  # the page follows the stream by itself
+    visitor.evaluate(
+        """() => fetch(`/api${location.pathname}/rows?first=0`,
+            {method: "POST", headers: {"content-type": "text/csv"}, body: "age\\n30\\n31\\n32\\n33\\n34\\n35\\n"})"""
+    )
+    visitor.locator("#certificate").focus()
+    visitor.wait_for_selector("td.met")
+    assert visitor.evaluate("document.activeElement.id") == "certificate"  # the focus stays where it is
+    visitor.locator("summary:has-text('Close')").press("Enter")
+    visitor.get_by_role("button", name="Yes, publish the waiting rows").press("Enter")
+    visitor.get_by_role("heading", name="Ended, no alarms").wait_for()
+    assert visitor.locator("dt:has-text('Published') + dd").inner_text().startswith("6")
+    assert visitor.locator("#announced").text_content() in ("ended. ", "")

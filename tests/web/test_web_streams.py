@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx2 as httpx
 import pytest
 import yaml
 from starlette.testclient import TestClient
@@ -28,7 +31,7 @@ from closeknit.web.live.stream_watch import Sample, StreamWatch
 from closeknit.web.live.stream_worker import run_stream, try_stream
 from closeknit.web.settings import Settings
 from conftest import SOAK
-from web_runs import ANN, BOB, HERE, Server, client_of, team
+from web_runs import ANN, BOB, HERE, TOKENS, Server, answering, team
 
 SCHEMA = {"quasi": {"age": {"numeric": {"lo": 0, "hi": 120}}, "sex": "flat"}, "sensitive": {"ill": "flat"}}
 RECIPE = {"schema": SCHEMA, "models": [], "seed": 7, "stream": {"castle": {"k": 2, "delta": 6}}}
@@ -357,28 +360,37 @@ def until(client: Any, path: str, name: str, value: object) -> dict[str, Any]:
     return dict(state)
 
 
-@pytest.fixture
-def running(tmp_path: Path) -> Iterator[TestClient]:
-    """A server whose streams run in processes of their own."""
-    with client_of(team(tmp_path / "home")) as found:
-        yield found
+def examples() -> dict[str, str]:
+    """The examples of docs/web.md, by their language: the last one of each."""
+    text = Path("docs/web.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S))
 
 
-def test_a_process_that_is_killed_resumes(running: TestClient) -> None:
-    path = new(running, {**RECIPE, "stream": {"castle": {"k": 2, "delta": 6}}})
-    send(running, path, 0, ROWS[:20])
-    until(running, path, "queued", 0)
-    before = batches(running, path)
-    process = stream_of(running, path)._process
-    assert process is not None
-    os.kill(process.pid, signal.SIGKILL)
-    send(running, path, 20, ROWS[20:])
-    running.post(f"{path}/close")
-    state = until(running, path, "state", "ended")
-    assert state["published"] + state["suppressed"] == len(ROWS) and state["alarms"] == []
-    found = batches(running, path)
-    assert found[: len(before)] == before and before
-    assert sorted(row["ill"] for batch in found for row in batch["rows"]) == sorted(row["ill"] for row in ROWS)
+def test_examples_run_and_a_process_that_is_killed_resumes(tmp_path: Path) -> None:
+    found = examples()
+    (tmp_path / "arrivals.yaml").write_text(found["yaml"], encoding="utf-8")
+    (tmp_path / "rows.ndjson").write_text(lines(ROWS), encoding="utf-8")
+    with answering(tmp_path / "home") as (address, app), httpx.Client(base_url=address, headers=ANN, timeout=None) as client:
+        *shell, close = found["sh"].splitlines()
+        assert close.endswith('close"')
+        environment = {**os.environ, "TOKEN": TOKENS["ann"], "SERVER": address}
+        ran = subprocess.run(["bash", "-ec", "\n".join(shell)], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert f'{{"accepted":{len(ROWS)},"repeated":0,"next":{len(ROWS)}}}' in ran.stdout, ran.stderr
+        stream = app.state.streams.list_owned("ann")[0]
+        path = f"/api/streams/{stream.record.id}"
+        until(client, path, "queued", 0)
+        before = batches(client, path)
+        os.kill(stream._process.pid, signal.SIGKILL)
+        program: dict[str, Any] = {}
+        exec(found["python"], program)
+        program["send"](f"{address}{path}", TOKENS["ann"], ROWS, size=7)
+        program["send"](f"{address}{path}", TOKENS["ann"], ROWS)  # started again: everything is there already
+        client.post(f"{path}/close")
+        state = until(client, path, "state", "ended")
+        after = batches(client, path)
+    assert before and after[: len(before)] == before
+    assert state["alarms"] == [] and state["published"] == 2 * len(ROWS)
+    assert sorted(row["ill"] for batch in after for row in batch["rows"]) == sorted(row["ill"] for row in 2 * ROWS)
 
 
 @pytest.mark.soak

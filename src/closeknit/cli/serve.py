@@ -63,6 +63,8 @@ def serve(
     task_minutes: Annotated[float, typer.Option(min=0.01, help="Minutes after which a task is stopped.")] = 240.0,
     spare: Annotated[bool, typer.Option("--spare/--no-spare", help="Whether an idle process waits for the next job.")] = True,
     keep_hours: Annotated[float, typer.Option(min=0.01, help="Hours after which an untouched job is deleted.")] = 24.0,
+    max_streams: Annotated[int, typer.Option(min=0, help="Most streams of one user.")] = 10,
+    queue_rows: Annotated[int, typer.Option(min=1, help="Rows of a stream that may wait before more are refused.")] = 100_000,
     database: Annotated[
         list[str] | None, typer.Option(help="Database whose tables users may read, such as '${CLINIC_URL}'; may be repeated.")
     ] = None,
@@ -105,6 +107,8 @@ def serve(
                 spare=spare,
                 keep=keep_hours * 3600,
                 longest=task_minutes * 60,
+                streams=max_streams,
+                queue=queue_rows,
                 databases=tuple(map(check_database, database or ())),
             )
             run(settings, tokens, lambda _, here: typer.echo(f"{here.address}  for {len(tokens)} users"), tls)

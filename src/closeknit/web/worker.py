@@ -7,12 +7,10 @@ sentence in a file; nothing is printed, because the error of a library may conta
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import queue
 import resource
-import signal
 import sys
 import threading
 import time
@@ -24,12 +22,12 @@ from closeknit.core.errors import CloseknitError
 from closeknit.io.folders import write_whole
 from closeknit.web.case_tasks import KINDS
 from closeknit.web.cases import Case
+from closeknit.web.child_setup import BROKEN, die_with_parent
 from closeknit.web.desk.table_preview import Limits
 from closeknit.web.page_tasks import PAGE_KINDS
 
 EACH = 0.1  # seconds between two updates of the progress
 FULL = "the table does not fit into the memory that this server allows; try fewer rows or columns"
-BROKEN = "closeknit failed ({name}); this is a fault of the program, not of your table"
 
 
 def main() -> None:
@@ -102,12 +100,6 @@ def without_places(sentence: str, case: Case) -> str:
     for folder in (case.folder.resolve(), case.folder):
         sentence = sentence.replace(f"{folder}/", "")
     return sentence.encode("utf-8", "replace").decode()  # a lone surrogate, which JSON can write, would break every answer
-
-
-def die_with_parent() -> None:
-    """End this process with the server, even if it is killed and even during a compiled loop."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG on Linux; elsewhere `_listen` ends the process
 
 
 def _is_full() -> bool:

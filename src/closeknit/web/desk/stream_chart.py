@@ -9,7 +9,7 @@ from closeknit.web.live.stream_watch import Sample
 
 WIDTH, HEIGHT = 640, 150
 LEFT, RIGHT, TOP, BOTTOM = 60, 10, 14, 26
-SPAN = 180.0  # seconds that are shown
+SHORTEST, LONGEST = 30.0, 180.0  # seconds that are shown
 
 
 def draw_rates(samples: Sequence[Sample]) -> str:
@@ -20,28 +20,30 @@ def draw_rates(samples: Sequence[Sample]) -> str:
 
     >>> samples = [Sample(100.0 + i, 50 * i, 40 * i, 0, 10 * i) for i in range(4)]
     >>> svg = draw_rates(samples)
-    >>> 'aria-label="Rows per second over the last 3 minutes: 50 in and 40 published at the end"' in svg
+    >>> 'aria-label="Rows per second over the last 30 seconds: 50 in and 40 published at the end"' in svg
     True
     >>> draw_rates(samples[:1])
     ''
     """
-    shown = [each for each in samples if each.at >= samples[-1].at - SPAN] if samples else []
+    shown = [each for each in samples if each.at >= samples[-1].at - LONGEST] if samples else []
     steps = [(a, b) for a, b in pairwise(shown) if b.at > a.at]
     if not steps:
         return ""
     rates = {name: [(b.at, (getattr(b, name) - getattr(a, name)) / (b.at - a.at)) for a, b in steps] for name in LINES}
     most = max(1.0, *(rate for points in rates.values() for _, rate in points))
     end = shown[-1].at
+    span = min(max(end - shown[0].at, SHORTEST), LONGEST)
     parts = [f'<g class="grid"><line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{_y(0, most)}" y2="{_y(0, most)}"/>']
     parts += [f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{_y(most, most)}" y2="{_y(most, most)}"/></g>']
     parts += [_text(LEFT - 8, _y(most, most) + 4, f"{most:,.0f}", "end"), _text(LEFT - 8, _y(0, most) + 4, "0", "end")]
-    parts += [_text(LEFT, HEIGHT - 6, "3 minutes ago"), _text(WIDTH - RIGHT, HEIGHT - 6, "now", "end")]
+    parts += [_text(LEFT, HEIGHT - 6, f"{span:.0f} seconds ago"), _text(WIDTH - RIGHT, HEIGHT - 6, "now", "end")]
     for name, points in rates.items():
-        corners = " ".join(f"{_x(at, end)},{_y(rate, most)}" for at, rate in points)
+        corners = " ".join(f"{_x(end - at, span)},{_y(rate, most)}" for at, rate in points)
         parts.append(f'<polyline class="{LINES[name]}" points="{corners}" fill="none" stroke-width="2"/>')
     last = {name: points[-1][1] for name, points in rates.items()}
     head = (
-        f"Rows per second over the last 3 minutes: {last['rows_in']:,.0f} in and {last['rows_out']:,.0f} published at the end"
+        f"Rows per second over the last {span:.0f} seconds: "
+        f"{last['rows_in']:,.0f} in and {last['rows_out']:,.0f} published at the end"
     )
     opening = f'<svg class="rates" role="img" aria-label="{head}" viewBox="0 0 {WIDTH} {HEIGHT}" font-size="12">'
     return f"{opening}{''.join(parts)}</svg>"
@@ -50,8 +52,8 @@ def draw_rates(samples: Sequence[Sample]) -> str:
 LINES = {"rows_in": "line-in", "rows_out": "line-out"}
 
 
-def _x(at: float, end: float) -> float:
-    return round(LEFT + (1 - (end - at) / SPAN) * (WIDTH - LEFT - RIGHT), 1)
+def _x(before: float, span: float) -> float:
+    return round(LEFT + (1 - before / span) * (WIDTH - LEFT - RIGHT), 1)
 
 
 def _y(rate: float, most: float) -> float:

@@ -25,11 +25,11 @@ from closeknit.streams.arrival_order import ArrivalOrder
 from closeknit.streams.checkpoint_folder import CheckpointFolder
 from closeknit.streams.sinks import FileSink, Mark, Rejects, Sink
 from closeknit.streams.stream_run import StreamRun
+from closeknit.web.child_setup import BROKEN, die_with_parent
 from closeknit.web.desk.draft import confine_paths, read_draft, recipe_of
 from closeknit.web.live.batch_log import BatchLog
 from closeknit.web.live.inbox_source import InboxSource
 from closeknit.web.live.stream_watch import StreamWatch
-from closeknit.web.worker import BROKEN, die_with_parent
 
 BATCHES = "batches"  # the sink whose batches are fetched by their number
 SINKS = (BATCHES, "rows.ndjson", "rows.csv")
