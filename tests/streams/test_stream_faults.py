@@ -74,6 +74,30 @@ def test_a_row_with_a_new_value_may_be_refused(name: str, tmp_path: Path) -> Non
     assert "2 rows with a value outside its declared domain were refused" in run.stream.certificate.notes
 
 
+@every_method
+def test_a_certificate_notes_formulas_and_values_that_look_alike(name: str, tmp_path: Path) -> None:
+    rows = people(200)
+    diverse = {} if name.endswith("window") else {"models": [ck.KAnonymity(K), ck.LDiversity("ill", 2)]}
+    stream, table = build(name, **diverse), build(name, **diverse)
+    stream.push_many(as_columns(rows[:100]))
+    plain = stream.certificate.notes
+    for row in rows[100:]:
+        row["ill"] = {"flu": "Flu", "gout": "=1+1"}.get(row["ill"], row["ill"]) if row["id"] % 2 else row["ill"]
+    stream.save(tmp_path / "kept")
+    stream = Stream.load(tmp_path / "kept")
+    for row in rows[100:]:
+        stream.push(row)
+    stream.flush()
+    formula, risk, alike = (note for note in stream.certificate.notes if "ill" in note or "spreadsheet" in note)
+    assert formula == "column 'ill': some cells begin like a spreadsheet formula (=, +, -, @, tab or carriage return)"
+    assert risk == "a spreadsheet that opens the published rows may run them"
+    assert alike.startswith(f"column 'ill': in {stream.counters.alike['ill']} classes some of its values look alike")
+    assert not any("spreadsheet" in note or "look alike" in note for note in plain)
+    replayed = ck.replay(table, as_columns(rows)).certificate.notes
+    assert sum("begin like a spreadsheet formula" in note for note in replayed) == 1
+    assert sum("look alike" in note for note in replayed) == 1
+
+
 # late and corrected rows -----------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 MINIMA = ("fewest_persons", "smallest")  # counters that are combined by a minimum, or a maximum, and not by a sum
 MAXIMA = ("largest", "delay_most", "wait_most", "clock_jump_most", "outage_most")
-SUMS = ("vacuous", "unknown_of", "alarms")  # counted by number or name
+SUMS = ("vacuous", "unknown_of", "alarms", "alike")  # counted by number or name
 
 
 @dataclass
@@ -59,6 +59,8 @@ class Counters:
     outage_most: float = 0.0  # seconds
     outage_sum: float = 0.0
     held: int = 0  # rows that waited for it
+    formulas: list[str] = field(default_factory=list)  # columns with cells that a spreadsheet may run
+    alike: dict[str, int] = field(default_factory=dict)  # by column: published classes with look-alike values
     keys: int = 0  # rows whose key was compared with earlier ones
 
     @property
@@ -143,6 +145,7 @@ class Counters:
                 setattr(self, name, getattr(self, name) + value)
         for number, level in other.worst.items():
             self.add_level(number, level)
+        self.formulas = sorted({*self.formulas, *other.formulas})
         for name in SUMS:
             mine = getattr(self, name)
             for key, count in getattr(other, name).items():

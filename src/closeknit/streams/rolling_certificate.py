@@ -28,6 +28,7 @@ from closeknit.core.vacuity import vacuity_notes
 from closeknit.forms.cell_labels import tight_note
 from closeknit.kernels.geometry.declared_axes import NUMBER, TREE, range_costs
 from closeknit.streams.arrivals import Arrivals, Reals
+from closeknit.streams.cell_notes import list_cells
 from closeknit.streams.digests import digest_codes, fold_digests
 from closeknit.streams.window_tables import secret_codes
 
@@ -238,7 +239,8 @@ def notes(stream: Stream, checked: bool = False) -> list[str]:
         said.append(
             f"rows that repeat one of the last {stream.rules.remember:,} keys were refused; older keys were not compared"
         )
-    said += [*counters.list_faults(), *stream.remarks, *_list_vacuous(stream)]
+    cells = list_cells(stream, [model for model in stream.models if model.compares or not checked], formulas=not checked)
+    said += [*counters.list_faults(), *cells, *stream.remarks, *_list_vacuous(stream)]
     number = stream.coder.axes.kind == NUMBER
     said += [
         tight_note(name)

@@ -34,6 +34,7 @@ from closeknit.io.frames import to_frame
 from closeknit.kernels.geometry.declared_axes import box_costs, boxes_of
 from closeknit.streams.arrivals import Arrivals, Coder, Ints, Reals
 from closeknit.streams.batch_writing import write_classes
+from closeknit.streams.cell_notes import count_cells
 from closeknit.streams.checkpoint import load, save
 from closeknit.streams.counters import Counters
 from closeknit.streams.drift import admit_values, refuse_outside
@@ -350,6 +351,7 @@ class Stream(ABC):
         lo, hi = (np.stack(side) for side in zip(*boxes, strict=True))
         count_classes(self, rows, sizes, lo, hi, [each.joins for each in classes])
         written = write_classes(self.coder, rows, sizes, lo, hi, [each.window for each in classes])
+        count_cells(self, written.columns, sizes)
         return WrittenTable(written.columns, positions[written.rows])
 
     def _empty(self) -> Columns:
