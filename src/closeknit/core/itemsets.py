@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
+from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,8 +27,10 @@ from closeknit.core.errors import BadInput, BadValue
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import Flat, Kind, Losses, Nominal, Prefix, bind_tree, texts_of
 from closeknit.core.levels import level_nodes, tree_of
+from closeknit.core.params import whole
 from closeknit.core.tree import STAR, Int32, Tree
 
+MOST_ITEMS, MOST_SETS = 100, 500_000  # of a declared set; of a declared domain
 ITEM_KINDS = "flat, prefix, or a hierarchy that is not derived from data"
 
 
@@ -37,6 +41,7 @@ class ItemSet(Nominal):
     Args:
         items: the kind of the items: `Flat`, `Prefix` or a declared `Hierarchy`.
         separator: what separates the items of a raw cell; written cells have a comma.
+        most: the largest number of items in a cell; a stream needs it, and a declared hierarchy, in advance.
 
     >>> domain, codes = ItemSet(Prefix(3)).bind(np.array(["E11, I10", "I10,E12", "E11"], dtype=object))
     >>> domain.texts, domain.labels(np.array([1, 0]), np.array([2, 2]))
@@ -48,6 +53,7 @@ class ItemSet(Nominal):
     name: ClassVar[str] = "itemset"
     items: Kind = field(default_factory=Flat)
     separator: str = ","
+    most: int | None = None
 
     def __post_init__(self) -> None:
         from closeknit.core.kind_forms import kind_from  # which lists this kind as well
@@ -58,6 +64,40 @@ class ItemSet(Nominal):
             raise BadInput(f"itemset has items of the kind {self.items.name}", right=f"choose {ITEM_KINDS}")
         if not isinstance(self.separator, str) or not self.separator.strip(" ") or len(self.separator) > 3:
             raise BadInput(f"itemset has separator={self.separator!r}", right='write a short text, such as ";"')
+        if self.most is not None:
+            whole("most", self.most, least=1, most=MOST_ITEMS)
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether all sets that may occur are known in advance."""
+        return self.most is not None and isinstance(self.items, Hierarchy)
+
+    def list_sets(self) -> Values:
+        """All sets of at most `most` items of the declared hierarchy, for a stream: the rows are not known yet."""
+        assert self.most is not None
+        items = self.items.bind(np.array([], dtype=object))[0].texts
+        sizes = range(1, min(self.most, len(items)) + 1)
+        if sum(comb(len(items), size) for size in sizes) > MOST_SETS:
+            right = "declare a smaller most, or a hierarchy with fewer leaves"
+            raise BadInput(f"itemset has more than {MOST_SETS:,} sets of at most {self.most} items", right=right)
+        return np.array([",".join(one) for size in sizes for one in combinations(items, size)], dtype=object)
+
+    def read_cells(self, values: Values) -> list[str | None]:
+        """Each raw value as a set is written; None for what is no set, or has too many items.
+
+        Args:
+            values: raw values.
+
+        >>> ItemSet(separator=";", most=2).read_cells(np.array(["b; a", "a;b;c", ";"], dtype=object))
+        ['a,b', None, None]
+        """
+        found = list[str | None]()
+        for i, text in enumerate(texts_of(values)):
+            try:
+                found.append(_join(self._split(i, text)))
+            except BadValue:
+                found.append(None)
+        return found
 
     def bind(self, values: Values) -> tuple[Domain, Int32]:
         """Leaves are the sets that occur; an item that its kind cannot read is refused."""
@@ -93,6 +133,8 @@ class ItemSet(Nominal):
             raise BadValue(index, f"'{text}' has the item '*'", "give the items, or declare the cell as missing")
         if any("," in item for item in items):
             raise BadValue(index, f"'{text}' has an item with a comma", "remove it: written cells separate items by commas")
+        if self.most is not None and len(items) > self.most:
+            raise BadValue(index, f"'{text}' has {len(items)} items", f"at most {self.most} are declared: raise most")
         return items
 
     def losses(self, cells: Sequence[str]) -> Losses:
@@ -118,25 +160,26 @@ class ItemSet(Nominal):
         """Parameters as a recipe writes them."""
         from closeknit.core.kind_forms import kind_form
 
-        given = {"items": kind_form(self.items), "separator": self.separator}
-        return {name: value for name, value in given.items() if value not in ("flat", ",")}
+        given = {"items": kind_form(self.items), "separator": self.separator, "most": self.most}
+        return {name: value for name, value in given.items() if value not in ("flat", ",", None)}
 
 
 def _join(items: Any) -> str:
     return ",".join(sorted(set(items)))
 
 
-def itemset(items: Kind | str | dict[str, Any] = "flat", separator: str = ",") -> ItemSet:
+def itemset(items: Kind | str | dict[str, Any] = "flat", separator: str = ",", most: int | None = None) -> ItemSet:
     """A column of sets, such as codes that are separated by commas.
 
     Args:
         items: the kind of the items: `flat()`, `prefix()` or a declared `Hierarchy`.
         separator: what separates the items of a raw cell.
+        most: the largest number of items in a cell; a stream needs it, and a declared `Hierarchy`, in advance.
 
     >>> itemset(Prefix(3), separator=";")
-    ItemSet(items=Prefix(length=3), separator=';')
+    ItemSet(items=Prefix(length=3), separator=';', most=None)
     """
-    return ItemSet(items, separator)  # type: ignore[arg-type]
+    return ItemSet(items, separator, most)  # type: ignore[arg-type]
 
 
 __all__ = ["ItemSet", "itemset"]

@@ -29,6 +29,7 @@ from closeknit.core.exact import plain_number
 from closeknit.core.folding import fold_text
 from closeknit.core.geometry import flatten_trees
 from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.itemsets import ItemSet
 from closeknit.core.kinds import BadValue, Flat, Kind, Numeric, texts_of
 from closeknit.core.params import number
 from closeknit.core.points import Point
@@ -100,9 +101,8 @@ class Coder:
         self.axes = _axes(schema, self.domains, self._bounds)
         self._known: dict[tuple[str, type, Any], tuple[Any, Any, bool, bool]] = {}
         self._used, self._shown = schema.used, schema.published
-        trees = {
-            name: domain for name, domain in self.domains.items() if domain and schema.quasi[name].name in ("tree", "point")
-        }
+        listed = ("tree", "point", "itemset")
+        trees = {name: domain for name, domain in self.domains.items() if domain and schema.quasi[name].name in listed}
         self._leaves = {name: {text: i for i, text in enumerate(domain.texts)} for name, domain in trees.items()}
 
     def encode(self, columns: Columns, first: int) -> Arrivals:
@@ -220,7 +220,7 @@ class Coder:
                 positions[~bad] = self._codings[name].code(positions[~bad])
         elif name in self._leaves:
             raw = values[there]
-            cells = kind.read_cells(raw) if isinstance(kind, Point) else texts_of(raw)
+            cells = kind.read_cells(raw) if isinstance(kind, Point | ItemSet) else texts_of(raw)
             positions = np.array([self._leaves[name].get(cell or "", -1) for cell in cells], dtype=np.float64)
             bad = positions < 0
         else:
@@ -330,9 +330,12 @@ def _find_domain(name: str, kind: Kind) -> Domain | None:
         return kind.bind(kind.between_bounds())[0]
     if isinstance(kind, Point) and kind.within is not None:
         return kind.bind(kind.list_cells())[0]
+    if isinstance(kind, ItemSet) and kind.is_declared:
+        return kind.bind(kind.list_sets())[0]
     if isinstance(kind, Hierarchy) and not kind.from_data:
         return kind.bind(np.array([], dtype=object))[0]
-    right = "declare it in advance: date(lo=, hi=), point(within=), or a Hierarchy (Hierarchy.prefix(values) for codes)"
+    ways = "date(lo=, hi=), point(within=), itemset(Hierarchy, most=)"
+    right = f"declare it in advance: {ways}, or a Hierarchy (Hierarchy.prefix(values) for codes)"
     raise BadInput(f"is {kind.name}, and its domain would be read from the rows", column=name, right=right)
 
 
