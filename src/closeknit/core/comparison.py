@@ -58,6 +58,7 @@ class AlgorithmGain(Record):
         runs: runs of the method.
         neighbours: rows of the table around each drawn person; None: the whole table.
         confidence: of both intervals, about the mean over all pairs that can be drawn.
+        proved: the largest gain without the seed that the method's own guarantee allows; None without one.
     """
 
     gain: float | None
@@ -72,11 +73,12 @@ class AlgorithmGain(Record):
     runs: Count
     neighbours: Count | None = None
     confidence: float
+    proved: float | None = None
 
     @property
     def level(self) -> float:
-        """What methods are compared by: the largest gain without the seed that the interval does not exclude."""
-        return self.high
+        """What methods are compared by: the largest gain without the seed that neither the interval nor a proof excludes."""
+        return self.high if self.proved is None else min(self.high, self.proved)
 
 
 class ReleaseNumbers(Record):
@@ -251,7 +253,8 @@ def _gain_cells(row: MethodResult) -> list[str]:
     if found is None:
         return [NOTHING] * 2
     mark = " *" if row.front else ""
-    return [f"{found.low:.2f}-{found.high:.2f}{mark}", f"{found.seed_known_low:.2f}-{found.seed_known_high:.2f}"]
+    ends = f"{min(found.low, found.level):.2f}-{found.level:.2f}{' proved' if found.level < found.high else ''}"
+    return [f"{ends}{mark}", f"{found.seed_known_low:.2f}-{found.seed_known_high:.2f}"]
 
 
 def _flat_gain(row: MethodResult) -> dict[str, object]:

@@ -15,7 +15,9 @@ Sources: minimality (Wong et al. 2007) and transparent adversaries (Xiao et al. 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +55,15 @@ class Transparency(Model):
 
     def __post_init__(self) -> None:
         number("eps", self.eps, least=0.01, most=10)
+
+    @property
+    def largest_gain(self) -> float:
+        """How much more often than by chance an adversary can be right about who of two members has which of two values.
+
+        >>> round(Transparency(1).largest_gain, 4)
+        0.2311
+        """
+        return 1 / (1 + math.exp(-float(Fraction(str(self.eps))))) - 0.5
 
     def describe(self, domain: Domain | None) -> str:
         """The guarantee in one line."""

@@ -78,7 +78,7 @@ def _chart(points: list[dict[str, Any]], level: str) -> Spec:
     filled = {"type": "point", "filled": True, "size": 85, "opacity": 1}
     hollow = {"type": "point", "fill": "white", "size": 55, "opacity": 1, "strokeWidth": 1.5}
     ends = {**base, "y": {**quantity("low", level), **level_axis}, "y2": {"field": "high"}}
-    intervals = [{"mark": {"type": "rule", "opacity": 0.5}, "encoding": ends}] if "low" in points[0] else []
+    intervals = [{"mark": {"type": "rule", "strokeWidth": 1}, "encoding": ends}] if "low" in points[0] else []
     layers = [
         *intervals,
         {"data": {"values": edge}, "mark": step, "encoding": front},
