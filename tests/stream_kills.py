@@ -12,7 +12,7 @@ import random
 import signal
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing import RawValue
 from pathlib import Path
@@ -46,8 +46,8 @@ class Case:
     delta: int | str
     to_file: bool
 
-    def run(self, folder: Path) -> StreamRun:
-        """Begin, or resume from the checkpoint."""
+    def run(self, folder: Path, draw: int = 0) -> StreamRun:
+        """Begin, or resume from the checkpoint; `draw` decides how the clock advances."""
         checkpoints = CheckpointFolder(folder / "ck")
         stream, marks, ticks = REGISTRY[self.stream](schema=SCHEMA, k=K, delta=self.delta, seed=5), {}, []  # type: ignore[call-arg]
         if resuming := checkpoints.begun:
@@ -57,9 +57,20 @@ class Case:
         handle = os.open(folder / "out", os.O_WRONLY | os.O_CREAT | os.O_APPEND) if not self.to_file else -1
         sink: Any = FileSink(folder / "out") if self.to_file else PipeSink(handle)
         source, order = FileSource(folder / "in.ndjson"), ArrivalOrder(SCHEMA)
-        run = StreamRun(stream, source, sink, order, Rejects(None), time.time, checkpoints, every=40)
+        run = StreamRun(stream, source, sink, order, Rejects(None), uneven_clock(draw), checkpoints, every=40)
         run.resume(marks, ticks) if resuming else run.begin()
         return run
+
+
+def uneven_clock(draw: int) -> Callable[[], float]:
+    """A clock that advances with every reading, unevenly, and begins again with every process."""
+    chance, now = random.Random(draw), [1000.0]
+
+    def read() -> float:
+        now[0] += chance.choice([0.0, 0.1, 0.7, 3.0])
+        return now[0]
+
+    return read
 
 
 def people(seed: int) -> list[dict[str, Any]]:
@@ -104,7 +115,7 @@ def read_batches(lines: bytes) -> list[list[dict[str, Any]]]:
     return list(batches.values())
 
 
-def fork_run(case: Case, folder: Path, die_at: int | None, calls: Any) -> int:
+def fork_run(case: Case, folder: Path, die_at: int | None, calls: Any, draw: int = 0) -> int:
     """A run in a process of its own; its id."""
     calls.value = 0
     if (child := os.fork()) != 0:
@@ -112,7 +123,7 @@ def fork_run(case: Case, folder: Path, die_at: int | None, calls: Any) -> int:
     try:
         for owner, name in LETHAL:
             _make_lethal(owner, name, die_at, calls)
-        run = case.run(folder)
+        run = case.run(folder, draw)
         assert run.run()
         (folder / "suppressed").write_text(str(run.stream.counters.suppressed))
         os._exit(0)
@@ -136,7 +147,7 @@ def kill_often(case: Case, folder: Path, kills: int, seed: int) -> None:
         (place / "in.ndjson").write_bytes(as_ndjson(raw))
         for _ in range(10):
             at = chance.randrange(1, most // 2) if chance.random() < 0.8 else None
-            child = fork_run(case, place, at if done < kills else None, calls)
+            child = fork_run(case, place, at if done < kills else None, calls, chance.randrange(2**32))
             if at is None and done < kills:
                 time.sleep(chance.random() * 0.05)
                 os.kill(child, signal.SIGKILL)
