@@ -1,4 +1,4 @@
-"""Trees whose values are replaced by nodes of a level before a method sees them."""
+"""Declared trees that are coarsened by level before the method."""
 
 from __future__ import annotations
 
