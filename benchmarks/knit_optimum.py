@@ -20,8 +20,8 @@ from closeknit.core.errors import CloseknitError
 from closeknit.core.method import Method, ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Table
-from closeknit.metrics.box_program import solve_boxes
 from closeknit.metrics.loss_bound import bound_table
+from closeknit.search.box_program import solve_boxes
 from closeknit.search.repair import repair_partition
 from knit import Problem, lines
 from knit_best import guarded, loss_of, optimum

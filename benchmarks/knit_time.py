@@ -12,7 +12,7 @@ from knit import Made, Problem, lines, through
 from sections import Section
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "knit_time.png"
-CYCLES = 4  # the longest budget: 170 sweeps
+CYCLES = 3  # the longest budget: 42 sweeps
 COLUMNS = 3
 # Processor seconds of ARX 3.9.x at the settings of `knit_lines.QUOTED`, quoted and not measured here.
 ARX_SECONDS = {

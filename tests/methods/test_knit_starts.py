@@ -29,6 +29,7 @@ from closeknit.search.knit_state import KnitState
 from closeknit.search.peeling import peel
 from closeknit.search.repair import find_broken_classes
 from closeknit.search.round_clock import RoundClock
+from closeknit.search.share_start import start_from_shares
 from conftest import SOAK_SEED, examples
 
 
@@ -199,3 +200,16 @@ def test_a_budget_between_whole_cycles_is_used() -> None:
     assert loss(42 + 1) == whole, "one sweep is no round"
     assert min(loss(42 + 2 * rounds) for rounds in (15, 20, 30)) < whole
     assert max(loss(42 + 2 * rounds) for rounds in (1, 15, 30)) <= whole
+
+
+# Shares of the linear program --------------------------------------------------------------------------------------------
+
+
+def test_the_shares_of_the_program_are_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Knit is never above what this start gives; a table with few rows for each combination of cells has none."""
+    table, models = hospital(300), [ck.KAnonymity(4), ck.TCloseness("disease", 0.3)]
+    state, start, good = _state(table, models), Knit(proposals=0), Knit().run(table, models, 3, ignore_progress).partition
+    assert start_from_shares(state) is None
+    assert state.loss(start.run(table, models, 4, ignore_progress).partition) > state.loss(good)
+    monkeypatch.setattr(knit, "start_from_shares", lambda _: good)
+    assert state.loss(start.run(table, models, 4, ignore_progress).partition) <= state.loss(good)

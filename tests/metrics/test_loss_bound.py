@@ -24,8 +24,8 @@ from closeknit.core.table import Partition, Table
 from closeknit.io.files import write_csv
 from closeknit.kernels.counting.least_classes import least_size
 from closeknit.kernels.geometry.boxes import box_losses
-from closeknit.metrics.box_program import Kinds, Program, TooLarge, list_boxes, solve_boxes, span
 from closeknit.metrics.loss_bound import BOXES, GROUPS, NEAREST, bound_table
+from closeknit.search.box_program import Kinds, Program, TooLarge, list_boxes, solve_boxes, span
 from closeknit.search.guards import guard_of
 from closeknit.search.repair import find_broken_classes
 from conftest import examples

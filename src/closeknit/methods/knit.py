@@ -15,7 +15,8 @@ Steps:
    as the budget leaves. More budget never loses more than a budget of whole cycles.
 
 Next to careful cuts, peeled classes (`search/peeling.py`) and Mondrian's are starts, so no release loses more than Mondrian's.
-Small tables have more of them, and up to 64 rows those of all others. Large ones are first cut into shards, each of which is
+Tables of few different rows also start from a linear program (`search/share_start.py`). Small tables have more starts, and up
+to 64 rows those of all others. Large ones are first cut into shards, each of which is
 knit alone, against the shares of the whole table. The budget is counted in proposals, pairs of a row and a class. Cost: a sweep
 offers each row up to 32 classes; a proposal takes as long as there are quasi columns, and where it pays as long as there are
 values of the sensitive attributes.
@@ -53,6 +54,7 @@ from closeknit.search.peeling import peel
 from closeknit.search.refine import refine_partition, root_holds
 from closeknit.search.repair import repair_partition
 from closeknit.search.round_clock import ENDLESS, RoundClock
+from closeknit.search.share_start import start_from_shares
 
 SLACKS = (0.85, 0.5, 1.0, 0.7)  # share of the room that the first cuts may use
 SMALL = 4_096  # rows up to which there are several starts; larger tables have the first only
@@ -246,6 +248,8 @@ def _starts(knit_state: KnitState, models: Sequence[Model], seed: Sequence[int])
     yield Mondrian().run(knit_state.table, models, 0, ignore_progress).partition
     if len(knit_state.guard.kind) > 0:
         yield peel(knit_state, np.random.default_rng([*seed, 0]))
+        if (shared := start_from_shares(knit_state)) is not None:
+            yield repair_partition(knit_state.table, shared, models)
     mentioned = tuple(dict.fromkeys(name for model in models for name in parts(model.column)))[:2]
     if not mentioned or len(knit_state.table) > FEW:  # what plans by a value that no guarantee mentions would disclose it
         return

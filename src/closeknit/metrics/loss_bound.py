@@ -3,7 +3,7 @@
 Three bounds are computed, and the largest counts. Each is valid by itself:
 1. *nearest class*: the class of a row loses at least what the box of the row and its farthest member loses, and the members
    must be able to form an allowed class (`kernels.counting.least_classes`);
-2. *boxes*: the linear program over all boxes (`metrics.box_program`), where they can be listed;
+2. *boxes*: the linear program over all boxes (`search.box_program`), where they can be listed;
 3. *groups of columns*: all columns together lose at least what groups of them lose, each group with classes of its own. A
    group has the better of the first two bounds.
 
@@ -39,7 +39,7 @@ from closeknit.kernels.exchange.knit_guard import CLOSENESS, Guard
 from closeknit.kernels.geometry.boxes import Scales
 from closeknit.kernels.geometry.ranges import costs
 from closeknit.kernels.threads import THREADS, in_threads
-from closeknit.metrics.box_program import Kinds, TooLarge, list_ranges, room_of, solve_boxes
+from closeknit.search.box_program import Kinds, TooLarge, list_ranges, room_of, solve_boxes
 from closeknit.search.guards import LONGEST, guard_of
 
 STEPS = 2_048  # of the loss, in the bound by the nearest class
