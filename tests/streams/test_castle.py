@@ -17,6 +17,7 @@ import closeknit as ck
 from closeknit.core.columns import Columns
 from closeknit.kernels.geometry.declared_axes import box_cost, joint_cost
 from closeknit.kernels.streaming.castle import choose, covers_row
+from closeknit.kernels.streaming.splitting import _sort_nearest
 from closeknit.streams.arrivals import Coder
 from closeknit.streams.castle import Castle
 from closeknit.streams.clusters import Clusters
@@ -364,3 +365,15 @@ def test_l_needs_a_single_secret() -> None:
     with pytest.raises(ck.BadInput, match="l=2 needs a single sensitive column, and there are 2"):
         Castle(both, k=2, l=2)
     assert Castle(both, k=2, models=[ck.LDiversity("wage", 2)]).k == 2
+
+
+@given(st.lists(st.integers(0, 6), min_size=2, max_size=60), st.data())
+def test_the_nearest_rows_are_the_beginning_of_the_order_of_all(numbers: list[int], data: st.DataObject) -> None:
+    far, here = np.array(numbers, dtype=float), np.arange(len(numbers)) * 2
+    part_of = np.zeros(2 * len(numbers), np.int64)
+    free = sorted(data.draw(st.sets(st.sampled_from(range(len(numbers))), min_size=1)))
+    part_of[here[free]] = -1
+    count = data.draw(st.integers(1, len(free)))
+    nearest = _sort_nearest(far, here, part_of, count).tolist()
+    whole = [2 * i for i in sorted(free, key=lambda i: numbers[i])]
+    assert count <= len(nearest) and nearest == whole[: len(nearest)]

@@ -9,6 +9,7 @@ from closeknit.kernels.geometry.declared_axes import Axes, Ints, Reals, box_cost
 from closeknit.kernels.streaming.castle import distances
 
 SHORT = 64  # scanning so few rows takes no time
+NEAR_PARTS = 4  # times k: the nearest rows that are sorted first; they usually have all values that a part needs
 
 
 @kernel
@@ -156,10 +157,13 @@ def split_values(axes: Axes, rows: Reals, value_of: Ints, values: int, order: In
         if len(here) > 2 * left and len(here) > SHORT:
             here = _free_rows(alone, part_of)
             columns = _columns(rows, here)
-        nearest = np.argsort(distances(axes, columns, rows[x]), kind="mergesort")
-        for i in range(len(nearest)):
-            nearest[i] = here[nearest[i]]
+        far = distances(axes, columns, rows[x])
+        nearest = _sort_nearest(far, here, part_of, min(left, NEAR_PARTS * k))
         wanted = _shares(size, k, left) if fair else _nearest_values(nearest, part_of, value_of, x, values, l)
+        if len(nearest) < left and not _has_enough(nearest, value_of, wanted, 0 if fair else l):
+            nearest = _sort_nearest(far, here, part_of, left)
+            if not fair:
+                wanted = _nearest_values(nearest, part_of, value_of, x, values, l)
         left -= _take_values(nearest, part_of, value_of, x, parts, wanted, size)
         if not fair:
             left -= _fill_up(nearest, part_of, value_of, parts, k - min(k, wanted.sum()), size)
@@ -167,6 +171,42 @@ def split_values(axes: Axes, rows: Reals, value_of: Ints, values: int, order: In
     if parts > 0:
         _leftovers(axes, rows, alone, part_of, parts)
     return part_of, parts
+
+
+@kernel
+def _sort_nearest(far: Reals, here: Ints, part_of: Ints, count: int) -> Ints:
+    """List the `count` nearest of the rows `here` that are in no part, nearest first, and those as far as the last of them."""
+    free, size = np.empty(len(here), np.int64), 0
+    for i in range(len(here)):
+        if part_of[here[i]] < 0:
+            free[size] = i
+            size += 1
+    numbers = np.empty(size)
+    for i in range(size):
+        numbers[i] = far[free[i]]
+    limit, near = _nth(numbers, count - 1), 0
+    for i in range(size):
+        if far[free[i]] <= limit:
+            free[near] = free[i]
+            numbers[near] = far[free[i]]
+            near += 1
+    order = np.argsort(numbers[:near], kind="mergesort")
+    for i in range(near):
+        order[i] = here[free[order[i]]]
+    return order
+
+
+@kernel
+def _has_enough(nearest: Ints, value_of: Ints, wanted: Ints, l: int) -> bool:
+    """Whether these rows contain as many of each value as wanted, and l values are wanted."""
+    lacking, values = wanted.copy(), 0
+    for i in nearest:
+        lacking[value_of[i]] -= 1
+    for v in range(len(wanted)):
+        values += wanted[v] > 0
+        if lacking[v] > 0:
+            return False
+    return values >= l
 
 
 @kernel
