@@ -8,7 +8,6 @@ import sys
 import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +18,25 @@ from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, c
 from closeknit.cli.options import Engine, Master
 from closeknit.cli.stop_signals import wake_on_signals, watch_signals
 from closeknit.cli.stream_addresses import Address, TableAddress, place_of
+from closeknit.cli.stream_options import (
+    CertificateFile,
+    Checkpoint,
+    CountersFile,
+    Every,
+    Flush,
+    Input,
+    InputFormat,
+    InputTable,
+    Lines,
+    Output,
+    OutputFormat,
+    OutputTable,
+    Pipe,
+    PipeKind,
+    RejectsFile,
+    Replace,
+    Strict,
+)
 from closeknit.cli.stream_spark import (
     By,
     Late,
@@ -30,7 +48,7 @@ from closeknit.cli.stream_spark import (
     run_on_spark,
 )
 from closeknit.cli.stream_watch import Watch, describe_end
-from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.errors import BadInput
 
 if TYPE_CHECKING:
     from closeknit.api.recipe import Recipe
@@ -42,90 +60,37 @@ if TYPE_CHECKING:
     from closeknit.streams.stream_run import StreamRun
 
 STANDARD = Path("-")
+NOT_ON_SPARK = ("has no effect with --engine spark", "leave it out")
 CSV_SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
-
-
-class Lines(StrEnum):
-    """How rows are written; Parquet on Spark only."""
-
-    ndjson = "ndjson"
-    csv = "csv"
-    parquet = "parquet"
-
-
-class Pipe(StrEnum):
-    """What a pipe sends after a restart from a checkpoint: all rows from the start, or only the remaining ones."""
-
-    replay = "replay"
-    resume = "resume"
-
-
-RENAMED = {"again": Pipe.replay, "goes-on": Pipe.resume}  # values of version 0.1
-
-
-def parse_pipe(text: str) -> Pipe:
-    """Parse the option `--pipe`; a value of an earlier version is refused with its new name.
-
-    >>> parse_pipe("replay")
-    <Pipe.replay: 'replay'>
-    """
-    if text in RENAMED:
-        raise typer.BadParameter(f"'{text}' is now called '{RENAMED[text].value}'; write --pipe {RENAMED[text].value}")
-    if text not in list(Pipe):
-        raise typer.BadParameter(f"'{text}' is unknown; {suggest_name(text, Pipe)}")
-    return Pipe(text)
 
 
 def stream(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe with the key 'stream'.")],
-    input: Annotated[
-        str | None,
-        typer.Option(
-            "-i",
-            "--input",
-            help="A file, named pipe, redis://... or postgresql://...; default: the recipe's data, or standard input.",
-        ),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "-o",
-            "--output",
-            help="A file, named pipe, redis://... or postgresql://...; default: the recipe's, or standard output.",
-        ),
-    ] = None,
-    input_table: Annotated[str | None, typer.Option(metavar="NAME", help="Table of the input database.")] = None,
-    output_table: Annotated[str | None, typer.Option(metavar="NAME", help="Table of the output database.")] = None,
-    input_format: Annotated[Lines | None, typer.Option(help="Default: by the suffix of the input, or ndjson.")] = None,
-    output_format: Annotated[Lines | None, typer.Option(help="Default: by the suffix of the output, or ndjson.")] = None,
+    input: Input = None,
+    output: Output = None,
+    input_table: InputTable = None,
+    output_table: OutputTable = None,
+    input_format: InputFormat = None,
+    output_format: OutputFormat = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
     thousands: Thousands = None,
-    checkpoint: Annotated[str | None, typer.Option(metavar="DIR", help="Private folder to resume from.")] = None,
-    every: Annotated[int, typer.Option(min=1, help="Rows between two checkpoints.")] = 100_000,
-    pipe: Annotated[
-        Pipe | None,
-        typer.Option(
-            parser=parse_pipe,
-            metavar="replay|resume",
-            help="After a restart: whether the pipe replays from the start or resumes.",
-        ),
-    ] = None,
-    counters: Annotated[Path | None, typer.Option(metavar="FILE", help="Private JSON file for the counters.")] = None,
-    certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Certificate of the published rows, rewritten at each checkpoint.")
-    ] = None,
-    rejects: Annotated[Path | None, typer.Option(metavar="FILE", help="Private file for lines that are not rows.")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at a line that is not a row.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the output of an earlier stream.")] = False,
+    checkpoint: Checkpoint = None,
+    every: Every = 100_000,
+    pipe: PipeKind = None,
+    counters: CountersFile = None,
+    certificate: CertificateFile = None,
+    rejects: RejectsFile = None,
+    strict: Strict = False,
+    force: Replace = False,
     engine: Engine = None,
     master: Master = None,
     by: By = None,
     shards: ShardsOption = None,
     late: Late = None,
     trigger: TriggerOption = None,
-    flush: Annotated[bool, typer.Option("--flush", help="Spark and databases: no more rows arrive; end the stream.")] = False,
+    flush: Flush = False,
 ) -> None:
     """Read rows as NDJSON or CSV and publish them in batches that meet a recipe's guarantees, within its delay.
 
@@ -147,44 +112,37 @@ def stream(
         requested = Recipe.read(recipe)
         if requested.stream is None:
             raise BadInput("the recipe has no stream", file=recipe, right="give it the key stream: {k: 100, delta: 10000}")
-        home = None if checkpoint is None else Path(checkpoint)
+        home, csv = None if checkpoint is None else Path(checkpoint), csv_format(delimiter, encoding, decimal, thousands)
         on_spark = SparkOptions(master, by, shards, late, trigger)
         if wants_spark(requested.data if input is None else None, engine, master):
-            unused: dict[str, object] = {
-                "pipe": pipe,
-                "rejects": rejects,
-                "input_table": input_table,
-                "output_table": output_table,
-            }
-            unused |= {"strict": strict, "force": force}
-            refuse_options(unused, "has no effect with --engine spark", "leave it out")
+            refuse_options({"pipe": pipe, "rejects": rejects, "strict": strict, "force": force}, *NOT_ON_SPARK)
+            refuse_options({"input_table": input_table, "output_table": output_table}, *NOT_ON_SPARK)
             named = input if input is not None or requested.data is None else str(requested.data)
-            csv = csv_format(delimiter, encoding, decimal, thousands) or requested.csv
-            spark_places = SparkPlaces(named, output, checkpoint, input_format, output_format, csv)
+            spark_places = SparkPlaces(named, output, checkpoint, input_format, output_format, csv or requested.csv)
             _refuse_shared_folder(Path(output or "") / "part", {"--checkpoint": home, "--counters": counters})
             run_on_spark(requested, spark_places, on_spark, flush, counters, certificate)
             return
         on_spark.refuse_given()
-        if Lines.parquet in (input_format, output_format):
-            raise BadInput("files of parquet are streamed with --engine spark only", right="use ndjson or csv")
         source, target = _origin(requested, input, input_table), _target(requested, output, output_table)
-        csv = _input_format(requested, source, input_format, csv_format(delimiter, encoding, decimal, thousands))
-        places = Places(source, csv, target, output_format, home, rejects, pipe, force)
+        csv = _input_format(requested, source, input_format, csv)
+        places = Places(source, csv, target, output_format, home, rejects, pipe, force, flush)
         places.refuse_same({"the recipe": recipe, "--counters": counters, "--certificate": certificate})
         if places.to_file:
             _refuse_shared_folder(Path(str(target)), {"--checkpoint": home, "--counters": counters, "--rejects": rejects})
-        if not isinstance(source, TableAddress):
-            refuse_options({"flush": flush}, "is for Spark and databases", "leave it out: the end of the input flushes")
+        running = _prepare_run(requested, places, stack)
         watch = Watch(counters, certificate, every)
-        running = _prepare_run(requested, places, flush, stack)
         running.every, running.strict, running.watch = every, strict, watch
-        watch.write(running)  # refuses a file that cannot be written before the work starts
-        running.stopping = stack.enter_context(watch_signals())
-        idle = running.stream.ended
-        with watch:
-            ended = running.run()
-        watch.write(running)
-        print_stderr(describe_end(running.stream, not ended, idle, checkpoint, running.set_aside))
+        _run(running, watch, checkpoint, stack)
+
+
+def _run(running: StreamRun, watch: Watch, checkpoint: str | None, stack: ExitStack) -> None:
+    watch.write(running)  # refuses a file that cannot be written before the work starts
+    running.stopping = stack.enter_context(watch_signals())
+    idle = running.stream.ended
+    with watch:
+        ended = running.run()
+    watch.write(running)
+    print_stderr(describe_end(running.stream, not ended, idle, checkpoint, running.set_aside))
 
 
 def _origin(recipe: Recipe, input: str | None, table: str | None) -> Path | Address | None:
@@ -210,8 +168,14 @@ class Places:
     rejects: Path | None
     pipe: Pipe | None
     force: bool
+    flush: bool
 
     def __post_init__(self) -> None:
+        if self.flush and not isinstance(self.source, TableAddress):
+            right = "leave it out: the end of the input flushes"
+            raise BadInput("--flush is for Spark and databases", right=right)
+        if self.output_format == Lines.parquet:
+            raise BadInput("Parquet files are written with --engine spark only", right="use ndjson or csv")
         if isinstance(self.output, Address) and self.csv_out:
             raise BadInput(f"rows cannot be sent to {self.output.scheme} as CSV", right="leave --output-format out")
         if isinstance(self.source, TableAddress) and self.checkpoint is None:
@@ -247,7 +211,7 @@ class Places:
                 raise BadInput(f"{other} and {what} are the same file", file=path, right="give each a file of its own")
 
 
-def _prepare_run(requested: Recipe, places: Places, flush: bool, stack: ExitStack) -> StreamRun:
+def _prepare_run(requested: Recipe, places: Places, stack: ExitStack) -> StreamRun:
     """Open everything, and position it where the stream starts or resumes."""
     from closeknit.streams.arrival_order import ArrivalOrder
     from closeknit.streams.checkpoint import refuse_other
@@ -270,7 +234,7 @@ def _prepare_run(requested: Recipe, places: Places, flush: bool, stack: ExitStac
     if stream.timed:
         stream.clock = "tick"
     order = ArrivalOrder(requested.schema, requested.stream.position, requested.stream.time)
-    source = stack.enter_context(closing(_source(places, stack.enter_context(wake_on_signals()), order, flush)))
+    source = stack.enter_context(closing(_source(places, stack.enter_context(wake_on_signals()), order)))
     sink = stack.enter_context(closing(_sink(places, requested.schema, resuming)))
     rejects = stack.enter_context(closing(Rejects(places.rejects)))
     running = StreamRun(stream, source, sink, order, rejects, time.time, folder)
@@ -278,11 +242,11 @@ def _prepare_run(requested: Recipe, places: Places, flush: bool, stack: ExitStac
     return running
 
 
-def _source(places: Places, wake: int, order: ArrivalOrder, flush: bool) -> Source:
+def _source(places: Places, wake: int, order: ArrivalOrder) -> Source:
     from closeknit.streams.sources import FileSource
 
     if isinstance(places.source, Address):
-        return places.source.open_source(order, flush)  # type: ignore[no-any-return]
+        return places.source.open_source(order, places.flush)  # type: ignore[no-any-return]
     if places.source is None and sys.stdin is None:  # another file may have its number by now
         raise BadInput("standard input is closed", right="name a file with -i")
     replay = None if places.pipe is None else places.pipe == Pipe.replay
@@ -339,6 +303,8 @@ def _input_format(
     """Return the CSV format of the input; None for NDJSON."""
     from closeknit.io.csv import CsvFormat
 
+    if format == Lines.parquet:
+        raise BadInput("Parquet files are read with --engine spark only", right="use ndjson or csv")
     if isinstance(source, Address) and (format or csv):
         raise BadInput(f"rows from {source.scheme} have no file format", right="leave the options for files out")
     suffix = "" if source is None else source.suffix.lower()
