@@ -106,6 +106,23 @@ def test_levels_use_what_is_known_of_other_classes() -> None:
         assert not proved or found.knows.endswith("all sensitive values outside the class")
 
 
+def test_a_program_that_is_too_large_is_not_finished() -> None:
+    models = [ck.LDiversity("ill", 2)]
+    for seed in range(20):
+        data = draw_table(seed, 40)
+        if (release := release_of(data, models, ck.Mondrian())) is None:
+            continue
+        table, partition, judged = encode_classes(data, release.partition, WIDE, models)
+        vetoes, guards = ck.Mondrian().find_vetoes(table, partition, judged), Guards.of(table, judged)
+        assert vetoes is not None
+        members = np.flatnonzero(partition.class_of == 0)
+        whole, short = (Program.of(table, members, vetoes.of_class(0), guards, most) for most in (np.inf, 1))
+        if whole.vetoes > 1:
+            assert short.vetoes == 1 and 1 < short.size < whole.size
+            return
+    raise AssertionError("no class with several vetoes")
+
+
 def enumerate_ranges(table: Table, program: Program, vetoes: Any, models: Sequence[Model]) -> tuple[Any, Any]:
     """Least and most rows of each block with each value, by trying every assignment; rows in one order stand for all orders."""
     codes, domain = table.secret("ill")

@@ -97,8 +97,8 @@ class Program:
     unsettled: int = 0
 
     @classmethod
-    def of(cls, table: Table, members: Int64, vetoes: Sequence[Veto], guards: Guards) -> Program:
-        """Set up the program of the class with these rows of the table."""
+    def of(cls, table: Table, members: Int64, vetoes: Sequence[Veto], guards: Guards, most: float = np.inf) -> Program:
+        """Set up the program of the class with these rows of the table; one of more than `most` variables is not finished."""
         vetoes = [] if guards.open_ended else vetoes
         place = np.full(len(table), -1, dtype=np.int64)
         place[members] = np.arange(len(members))
@@ -113,6 +113,8 @@ class Program:
         found._count_rows()
         for veto, mine in zip(vetoes, within, strict=True):
             found._add_veto(veto, mine)
+            if found.vetoes > 0 and found.size > most:
+                break
         return found
 
     @property
@@ -359,10 +361,12 @@ class _Part:
         sizes = np.bincount(program.group_of[mine], minlength=int(program.group_of.max()) + 1)
         terms: list[Terms] = [{} for _ in range(end - first)]
         value_total = np.zeros(end - first, dtype=np.int64)
+        present = np.flatnonzero(sizes).tolist()
         for v, nodes in enumerate(under):
+            counted = {program._variable(secret, g, v): 1.0 for g in present}
             for x in nodes:
                 value_total[x] += have[v]
-                terms[x].update({program._variable(secret, int(g), v): 1.0 for g in np.flatnonzero(sizes)})
+                terms[x].update(counted)
         base = np.zeros(end - first, dtype=np.int64)
         inside = np.zeros(len(codes), dtype=bool)
         inside[program.members] = True

@@ -162,7 +162,7 @@ def refine_classes(
         if tally.solves >= solves:
             break
         members = order[starts[number] : starts[number + 1]]
-        program = Program.of(table, members, vetoes.of_class(number), guards)
+        program = Program.of(table, members, vetoes.of_class(number), guards, MOST)
         tally.looked_at += 1
         if program.vetoes == 0 or len(program.values[secret]) < 2:
             continue
