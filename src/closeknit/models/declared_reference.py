@@ -57,7 +57,8 @@ def check_reference(model: Any) -> None:
         raise BadInput(what, right="declare one of them")
     for value, share in pairs:
         if fraction(f"the reference's share of {value}", share) <= 0:
-            raise BadInput(f"the reference has the share {share} for {value}", right="declare a share above 0, or leave the value out")
+            what = f"the reference has the share {share} for {value}"
+            raise BadInput(what, right="declare a share above 0, or leave the value out")
     object.__setattr__(model, "reference", tuple((str(value), share) for value, share in pairs))
     weigh_values(model.reference)
     object.__setattr__(model, "compares", False)  # with the rows of a table or a window
