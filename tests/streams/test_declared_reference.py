@@ -134,7 +134,7 @@ def test_a_table_may_have_one_as_well() -> None:
     ("make", "says"),
     [
         (lambda: ck.TCloseness("ill", 0.2, reference={"flu": 1, "FLU": 1}), "look alike"),
-        (lambda: ck.BetaLikeness("ill", 1, reference={"flu": -1}), "the share of flu is -1"),
+        (lambda: ck.BetaLikeness("ill", 1, reference={"flu": -1}), "the share -1 for flu"),
         (lambda: ck.Castle(SCHEMA, k=2, models=[ck.TCloseness("ill", 0.2, reference={"flu": 1})]), "use KnitStream"),
         (lambda: ck.KnitStream(SCHEMA, k=2, models=[ck.TCloseness("ill", 0.2)]), "declare it"),
         (lambda: ck.KnitStream(SCHEMA, 2, models=[ck.TCloseness("ill", 0.2, "ordered", reference={"flu": 1})]), "an ordered"),

@@ -232,7 +232,7 @@ REFUSED: dict[str, list[Params]] = {
         {"reference": {}, "column": "secret", "t": 0.2},
         {"reference": "flu", "column": "secret", "t": 0.2},
         {"reference": {"flu": 0}, "column": "secret", "t": 0.2},
-        {"reference": {"flu": "1/3", "gout": "1/999999937"}, "column": "secret", "t": 0.2},
+        {"reference": {"flu": "2/3", "gout": "1/999999937"}, "column": "secret", "t": 0.2},
         {"reference": {"flu": 1}, "column": ("secret", "other"), "t": 0.2},
         {"column": ("secret", "secret"), "t": 0.2},
         {"column": ("secret", 3), "t": 0.2},

@@ -56,8 +56,9 @@ def check_reference(model: Any) -> None:
         what = f"the reference has {names[alike[i]]!r} and {names[i]!r}, which look alike"
         raise BadInput(what, right="declare one of them")
     for value, share in pairs:
-        if fraction(f"the share of {value}", share) <= 0:
-            raise BadInput(f"the share of {value} is {share}", right="declare a share above 0, or leave the value out")
+        if fraction(f"the reference's share of {value}", share) <= 0:
+            what = f"the reference has the share {share} for {value}"
+            raise BadInput(what, right="declare a share above 0, or leave the value out")
     object.__setattr__(model, "reference", tuple((str(value), share) for value, share in pairs))
     weigh_values(model.reference)
     object.__setattr__(model, "compares", False)  # with the rows of a table or a window
