@@ -83,7 +83,7 @@ def result_alarms(status: StreamStatus) -> Iterator[Alarm]:
     recent, longest = status.recent_delay, status.longest
     if longest is not None and status.timed and (waited := float(status.counters.get("wait_most", 0.0))) > longest + LATE:
         yield Alarm("delay", f"a row waited {waited:,.1f} seconds, longer than the delay of {longest:,g} seconds")
-    if longest is not None and not status.timed and recent is not None and recent > NEAR * longest:
+    if longest is not None and not status.timed and not status.ended and recent is not None and recent > NEAR * longest:
         yield Alarm("delay", f"rows are published {recent:,.0f} rows after they arrive, near the bound of {longest:,g}")
     if status.set_aside:
         yield Alarm(
