@@ -227,6 +227,26 @@ def test_a_hierarchy_goes_out_and_comes_in_again(desk: tuple[Any, str, Any]) -> 
     assert refused.status_code == 422 and 'role="alert"' in refused.text, "it has no place for the values of the column"
 
 
+def test_values_are_replaced_by_a_level_of_a_declared_tree(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    before = draft_of(case)
+    leaves = [line.split(";")[0] for line in client.get(f"{at}/columns/1/hierarchy.csv").text.splitlines()]
+    assert "Replace values by level" not in client.get(f"{at}/columns/1").text, "its tree was derived from the table"
+    text = "".join(f"{leaf};{'low' if i % 2 else 'high'};*\n" for i, leaf in enumerate(leaves))
+    client.post(f"{at}/columns/1/import", files={"hierarchy": ("tree.csv", text.encode())})
+    assert "Replace values by level" in client.get(f"{at}/columns/1").text
+    sent(client, f"{at}/columns/1/level", level="1")
+    assert "level: 1" in client.get(f"{at}/recipe.yaml").text and 'value="1"' in client.get(f"{at}/columns/1").text
+    for wrong in ("2", "-1", "high"):
+        refused = client.post(f"{at}/columns/1/level", data={"level": wrong})
+        assert refused.status_code == 422 and 'role="alert"' in refused.text
+    sent(client, f"{at}/columns/1/level", level="")
+    assert "level: 1" not in client.get(f"{at}/recipe.yaml").text
+    for _ in range(3):
+        sent(client, f"{at}/undo")
+    assert draft_of(case) == before
+
+
 def test_a_recipe_goes_out_and_comes_in_again(desk: tuple[Any, str, Any]) -> None:
     client, at, case = desk
     before = draft_of(case)

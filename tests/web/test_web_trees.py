@@ -149,7 +149,10 @@ def test_edits_do_what_they_say() -> None:
     assert moved.nested == {"all": {"C": {"D": {"d": None, "a": None, "b": None}, "e": None}}}
     merged = tree_edits.merge_nodes(tree, [["all", "C", "e"], ["all", "A"]], "new")
     assert merged.nested == {"all": {"C": {"D": {"d": None}, "new": {"e": None, "a": None, "b": None}}}}
+    coarse = tree_edits.coarsen_values(tree, 1)
+    assert tree_edits.rename_node(coarse, ["all", "A"], "B").level == 1  # an edit does not publish finer values again
     for wrong in (
+        lambda: tree_edits.coarsen_values(tree, 3),
         lambda: tree_edits.rename_node(tree, ["all", "A", "a"], "z"),
         lambda: tree_edits.rename_node(tree, ["all", "A"], "C"),
         lambda: tree_edits.rename_node(tree, ["all", "A"], "*"),

@@ -1,4 +1,4 @@
-"""Edits of a hierarchy: rename, move, merge and dissolve nodes; import and export as CSV.
+"""Edits of a hierarchy: rename, move, merge and dissolve nodes; replace values by a level; import and export as CSV.
 
 A node is identified by its path, the labels from below the root. Leaves are values of the table and keep their names. Every
 edit returns a new hierarchy, marked `from_data` if the old one was.
@@ -10,6 +10,7 @@ import csv
 import io
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,15 @@ def dissolve_node(hierarchy: Hierarchy, path: NodePath) -> Hierarchy:
     return _rebuild(hierarchy, top)
 
 
+def coarsen_values(hierarchy: Hierarchy, level: int) -> Hierarchy:
+    """Replace every value by its node at a level before anything else; 0 leaves values as they are.
+
+    >>> coarsen_values(Hierarchy({"A": ["a", "b"], "C": ["c"]}), 1).level
+    1
+    """
+    return replace(hierarchy, level=level)
+
+
 def _top(hierarchy: Hierarchy) -> Dicts:
     """Return a copy of the nodes under the root."""
     nested: Dicts = hierarchy.nested
@@ -182,7 +192,7 @@ def _drop_empty(nested: Dicts) -> None:
 def _rebuild(hierarchy: Hierarchy, top: Dicts) -> Hierarchy:
     """Build the edited hierarchy; intervals are sorted again, and must still be neighbours."""
     if hierarchy.edges is None:
-        return Hierarchy(_add_root(hierarchy, top), hierarchy.from_data)
+        return Hierarchy(_add_root(hierarchy, top), hierarchy.from_data, level=hierarchy.level)
     ends = dict(zip(hierarchy.tree.leaf_labels, hierarchy.edges, strict=True))
     ordered = _by_edge(top, ends)
     rooted = _add_root(hierarchy, ordered)

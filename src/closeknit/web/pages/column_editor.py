@@ -18,7 +18,16 @@ from closeknit.web.cases import Case
 from closeknit.web.desk.fields import number_of
 from closeknit.web.desk.roles import kind_of, missing_of, role_of, with_importance, with_kind, with_unique
 from closeknit.web.desk.tree_builders import build_kind, list_builders
-from closeknit.web.desk.tree_edits import dissolve_node, edit_tree, export_csv, import_csv, merge_nodes, move_nodes, rename_node
+from closeknit.web.desk.tree_edits import (
+    coarsen_values,
+    dissolve_node,
+    edit_tree,
+    export_csv,
+    import_csv,
+    merge_nodes,
+    move_nodes,
+    rename_node,
+)
 from closeknit.web.desk.trees import as_hierarchy, bind_column, preview, tree_view
 from closeknit.web.pages.drafts import change, changes
 from closeknit.web.pages.page_common import UNFIT, StartedCase, page, redirect_to
@@ -79,6 +88,8 @@ def _describe_kind(
         under, start = path_of(requested.get("under", "[]")), int(requested.get("start", "0") or 0)
         shown |= {"tree": tree_view(seen, under, start=max(start, 0)), "under": under, "start": start, "levels": preview(seen)}
         shown["editable"] = seen.domain.tree is not None
+        if isinstance(seen.kind, Hierarchy) and not seen.kind.from_data and seen.kind.edges is None:
+            shown["level"] = seen.kind.level
         shown["inner"] = _inner(shown["tree"])
     except (BadInput, ValueError) as bad:
         errors.setdefault("tree", str(bad))
@@ -177,6 +188,19 @@ def _edit(do: str, paths: list[Path], label: str, under: str) -> Callable[[Hiera
     if do not in edits:
         raise BadInput("there is no such change", right=suggest_name(do, edits))
     return edits[do]
+
+
+@router.post("/tables/{id}/columns/{number}/level")
+def level(request: Request, case: StartedCase, tasks: AllTasks, number: int, level: Short = "0") -> Response:
+    """Replace the values of a column by their nodes at a level of its declared tree."""
+    table, draft = columns_of(case), draft_of(case)
+    name = column_name(table, number)
+    try:
+        chosen: Any = number_of("level", level.strip() or "0")
+        change(case, edit_tree(draft, table[name], name, lambda tree: coarsen_values(tree, chosen)))
+    except BadInput as bad:
+        return _page(request, case, tasks, number, {"level": str(bad)})
+    return redirect_to(case, "columns", number)
 
 
 @router.post("/tables/{id}/columns/{number}/import")
