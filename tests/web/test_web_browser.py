@@ -74,6 +74,8 @@ def visitor(browser: Any, login: Any, address: str, request: Any) -> Iterator[An
 
 def role(page: Any, column: str, chosen: str) -> None:
     box = page.get_by_role("combobox", name=column, exact=False)
+    box.wait_for()
+    page.wait_for_load_state("load")  # before that, scripts do not notice a change
     box.focus()
     box.select_option(chosen)
     page.locator(f"tr.role-{chosen}", has=page.locator(f"th:text('{column}')")).wait_for()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import hashlib
 import re
 import time
@@ -200,6 +201,23 @@ def test_no_method_is_chosen_before_every_attribute_has_a_guarantee_or_a_confirm
     assert "confirmed" not in client.get(f"{at}/recipe.yaml").text, "no recipe has it"
     for _ in range(2):
         sent(client, f"{at}/undo")
+    assert draft_of(case) == before
+
+
+def test_columns_and_shares_of_a_guarantee_are_shown_as_they_are_typed(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    before = draft_of(case)
+    values = sorted({secret for _, _, secret in ROWS})
+    shares = ", ".join(f"{value}: {i}" for i, value in enumerate(values, 3))
+    typed = {"key": "confirm", "model": "t_closeness", "column": "disease", "t": "0.5", "over": "age", "reference": shares}
+    sent(client, f"{at}/guarantees", **typed, place="1")
+    chosen = {"over": ["age"], "reference": {value: i for i, value in enumerate(values, 3)}}
+    assert draft_of(case)["models"][1] == {"t_closeness": {"column": "disease", "t": 0.5, **chosen}}
+    shown = html.unescape(client.get(f"{at}/guarantees").text)
+    assert f'value="{shares}"' in shown and 'value="age"' in shown
+    refused = client.post(f"{at}/guarantees", data=typed | {"reference": "flu"})
+    assert refused.status_code == 422 and "is no distribution" in refused.text
+    sent(client, f"{at}/undo")
     assert draft_of(case) == before
 
 

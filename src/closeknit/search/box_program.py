@@ -24,11 +24,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import csr_array
 
 from closeknit.core.geometry import scales
 from closeknit.core.table import Partition, Table
@@ -36,6 +35,9 @@ from closeknit.kernels.counting.least_classes import least_size
 from closeknit.kernels.exchange.knit_guard import CAPS, CLOSENESS, Guard
 from closeknit.kernels.geometry.boxes import Scales, box_losses
 from closeknit.kernels.geometry.boxes import boxes as box_ends
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 LOOKED = 30  # rows of a class up to which its least size is exact
 NEVER = 1 << 40
@@ -140,6 +142,9 @@ class Program:
         >>> round(program.solve()[0], 9)
         2.0
         """
+        from scipy.optimize import linprog
+        from scipy.sparse import csr_array
+
         sides = {}
         for equal, (rows, places, factors) in self.cells.items():
             shape = (len(self.limits[equal]), len(self.cost))

@@ -30,12 +30,13 @@ from closeknit.models.l_diversity import KINDS as DIVERSITY
 from closeknit.models.t_closeness import DISTANCES
 from closeknit.release.guarantee_meanings import meaning
 from closeknit.web.desk.draft import CONFIRMED, PEOPLE, Draft
-from closeknit.web.desk.fields import Field, parse_fields
+from closeknit.web.desk.fields import Field, number_of, parse_fields
 from closeknit.web.desk.raw_examples import CurrentLevel, Example, unique_persons
 from closeknit.web.desk.roles import attributes_of
 
 SECRET = Field("column", "choice", "the sensitive attribute", needed=True)
 OVER = Field("over", "text", "columns an adversary knows, such as age, sex; or pairs, triples; empty: all quasi-identifiers")
+REFERENCE = Field("reference", "text", "the distribution to compare with, such as flu: 0.6, gout: 0.4; empty: that of all rows")
 SIZE = Field("N", "whole", "people in the population", needed=True, default=1_000_000, least=1)
 COUNTED = Field("population", "yes", "count the people of the uploaded population")
 ESTIMATED = ("fraction", "alpha", "kind")  # parameters of k_map without a population
@@ -54,6 +55,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         Field("t", "number", "largest distance of a class from the whole table", needed=True, default=0.2, least=0, most=1),
         Field("distance", "choice", "which values are near; default: by the kind of the column", choices=DISTANCES),
         OVER,
+        REFERENCE,
     ),
     "beta_likeness": (
         SECRET,
@@ -63,11 +65,13 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         Field("eps", "number", "the widest range that is judged", least=0, only=("kind", ("range",))),
         Field("relative", "yes", "the range as a share of its least value", only=("kind", ("range",))),
         OVER,
+        REFERENCE,
     ),
     "delta_disclosure": (
         SECRET,
         Field("delta", "number", "largest logarithm of the ratio of probabilities", needed=True, default=1.5, above=0),
         OVER,
+        REFERENCE,
     ),
     "diverse_slicing": (
         SECRET,
@@ -180,7 +184,7 @@ def fields_of(name: str) -> tuple[Field, ...]:
     """Return the fields of a guarantee; those of a user's own model are derived from its parameters.
 
     >>> [field.name for field in fields_of("t_closeness")]
-    ['column', 't', 'distance', 'over']
+    ['column', 't', 'distance', 'over', 'reference']
     """
     choice("guarantee", name, tuple(REGISTRY))
     if name in FIELDS:
@@ -214,11 +218,25 @@ def guarantee_form(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, A
         del params["relative"]
     if (over := params.get("over")) and over not in SIZES:
         params["over"] = [name.strip() for name in str(over).split(",")]
+    if isinstance(reference := params.get("reference"), str):
+        params["reference"] = _parse_shares(reference)
     if REGISTRY[name].needs_file or params.pop("population", False):
         params = {key: value for key, value in params.items() if key not in ESTIMATED} | {"population": PEOPLE}
     form = {name: params}
     models_from([form])
     return form
+
+
+def _parse_shares(text: str) -> dict[str, Any]:
+    """Parse a distribution, the share of each value.
+
+    >>> _parse_shares("flu: 0.6, gout: 2/5")
+    {'flu': 0.6, 'gout': '2/5'}
+    """
+    parts = [part.rpartition(":") for part in text.split(",")]
+    if not all(value.strip() for value, _, _ in parts):
+        raise BadInput(f"'{text}' is no distribution", right="enter values and shares, such as flu: 0.6, gout: 0.4")
+    return {value.strip(): number_of(f"the share of {value.strip()}", share.strip()) for value, _, share in parts}
 
 
 def with_guarantee(draft: Mapping[str, Any], form: Mapping[str, Any], place: int | None = None) -> Draft:
