@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import hashlib
+import html
 import re
 import time
 from collections.abc import Iterator
@@ -209,7 +209,7 @@ def test_columns_and_shares_of_a_guarantee_are_shown_as_they_are_typed(desk: tup
     before = draft_of(case)
     values = sorted({secret for _, _, secret in ROWS})
     shares = ", ".join(f"{value}: {i}" for i, value in enumerate(values, 3))
-    typed = {"key": "confirm", "model": "t_closeness", "column": "disease", "t": "0.5", "over": "age", "reference": shares}
+    typed = {"key": "requested-1", "model": "t_closeness", "column": "disease", "t": "0.5", "over": "age", "reference": shares}
     sent(client, f"{at}/guarantees", **typed, place="1")
     chosen = {"over": ["age"], "reference": {value: i for i, value in enumerate(values, 3)}}
     assert draft_of(case)["models"][1] == {"t_closeness": {"column": "disease", "t": 0.5, **chosen}}
