@@ -73,6 +73,26 @@ def test_a_killed_writer_leaves_a_whole_release_or_none(database: str) -> None:
         assert find_number(database, table) == 7
 
 
+KILLED = """
+import os, signal, sqlite3, sys
+writer = sqlite3.connect(sys.argv[1], isolation_level=None)
+writer.execute("PRAGMA cache_size = 1")  # changed pages reach the file before the end
+writer.execute("BEGIN IMMEDIATE")
+writer.execute(f"DROP TABLE {sys.argv[2]}")
+writer.execute("CREATE TABLE other (cell)")
+writer.executemany("INSERT INTO other VALUES (?)", [("x" * 1000,)] * 2000)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_release_is_there_although_a_killed_writer_left_its_journal(tmp_path: Path) -> None:
+    file = tmp_path / "clinic.db"
+    write(f"sqlite:///{file}", "patients", 5)
+    subprocess.run([sys.executable, "-c", KILLED, str(file), "patients"], check=False)
+    assert Path(f"{file}-journal").stat().st_size > 0
+    assert find_number(f"sqlite:///{file}", "patients") == 5
+
+
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
 def test_a_lost_connection_leaves_a_whole_release_or_none(kind: str, request: pytest.FixtureRequest) -> None:
     server: Server = request.getfixturevalue(kind)

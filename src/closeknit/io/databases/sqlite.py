@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -27,9 +28,23 @@ class Sqlite(Transactional):
     def __init__(self, link: Link, place: str, writes: bool) -> None:
         self.file, self.place = Path(link.path), place
         refuse_no_file(self.file, place, writes)
-        mode = "rwc" if writes else "ro"
+        self.connection = self._connect("rwc" if writes else "ro")
+        if not writes:
+            self._undo_killed_writer()
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
         address = f"file:{quote(str(self.file))}?mode={mode}"
-        self.connection = sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)
+        return sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)
+
+    def _undo_killed_writer(self) -> None:
+        """Undo what a killed writer did not commit: SQLite does it when a connection that may write begins to read."""
+        try:
+            self.list_tables()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_READONLY_ROLLBACK":
+                raise
+            with closing(self._connect("rw")) as writer:
+                writer.execute("SELECT COUNT(*) FROM sqlite_master")
 
     def close(self) -> None:
         self.connection.close()
@@ -50,7 +65,9 @@ class Sqlite(Transactional):
     def find(self, table: TableName) -> bool:
         try:
             return bool(self.fetch(f"PRAGMA {self.quote(table.schema or 'main')}.table_info({self.quote(table.table)})"))
-        except sqlite3.OperationalError:  # there is no such schema
+        except sqlite3.OperationalError as error:
+            if not str(error).startswith("unknown database"):  # no such schema
+                raise
             return False
 
     def list_tables(self) -> list[str]:
