@@ -1,6 +1,7 @@
 """People of a population in the cells of whole levels: how many of them fit each group of a vector.
 
-The nodes of a level are disjoint, so a person fits one node of each column or none. Which one follows from the written labels,
+The nodes of a level are disjoint, so a person fits one node of each column or none; one at the common end of two written
+ranges counts in one of them, which only asks for more than is needed. Which one follows from the written labels,
 as in `core.covering`: a person may have values that no row of the table has. A vector then costs one look at the distinct
 people, not a search for boxes.
 """
