@@ -254,6 +254,6 @@ def test_a_page_names_techniques_and_shows_columns_as_code(tmp_path):
     release = ck.anonymize(table, ck.datasets.hospital_schema(), [ck.KAnonymity(2)], ck.Mondrian(), form=form, seed=2**80)
     release.save(tmp_path / "out", report=False)
     found = ck.dossier(tmp_path / "out", "ema")
-    told = {answer.label: answer.value for question in found.questions for answer in question.answers}
-    assert told["Quasi-identifier job"] == "suppressed: every cell is *" and told["Quasi-identifier zip"] == "generalized"
+    answers = {answer.label: answer.value for question in found.questions for answer in question.answers}
+    assert answers["Quasi-identifier job"] == "suppressed: every cell is *" and answers["Quasi-identifier zip"] == "generalized"
     assert "`" not in dossier_page(found) and "<code>" in dossier_page(found)

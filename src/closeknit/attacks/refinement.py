@@ -272,12 +272,12 @@ def find_ranges(program: Program, secret: Secret, true: Int64, budget: int) -> t
     sizes, have = true.sum(axis=1)[:, None], true.sum(axis=0)[None]
     least, most = np.maximum(have - (have.sum() - sizes), 0), np.minimum(sizes, have)
     seen = np.stack([true, true])
-    begun = program.solves
+    before = program.solves
     for block, value in np.ndindex(*true.shape):
         for upper, limit in ((True, most), (False, least)):
             if seen[int(upper), block, value] == limit[block, value]:
                 continue
-            if program.solves - begun >= budget:
+            if program.solves - before >= budget:
                 return least, most
             limit[block, value] = program.find_bound(secret, block, value, upper, seen)
     return least, most
