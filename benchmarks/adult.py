@@ -28,8 +28,9 @@ def run(section: Section, rows: int | None) -> None:
         section.say(
             "k alone is dealt as evenly as can be (counts of a value in two classes differ by at most one); a t that is asked "
             "for says how much of that may be given up for nearer neighbours, so it can lower the loss. t is measured on the "
-            "written release by the audit, with the tree of the secret and with equal distances. Every line's certificate "
-            "holds what was asked. Time: from CSV file to certified release in memory, one run."
+            "written release by the audit, with the tree of the sensitive attribute and with equal distances. Every "
+            "line's certificate "
+            "holds what was requested. Time: from CSV file to certified release in memory, one run."
         )
 
 

@@ -34,7 +34,7 @@ def table(question: dict) -> pd.DataFrame:
 
 
 def answered(question: dict) -> dict:
-    """Every measure that is asked for: its value, or the name of the error it ends in, and its time."""
+    """Every measure that is requested: its value, or the name of the error it ends in, and its time."""
     frame = table(question)
     answer, seconds = {}, {}
     for name in question["measures"]:

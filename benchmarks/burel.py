@@ -1,4 +1,5 @@
-"""BUREL on SAL: what cutting, polish and slack are worth at each beta, with three and five quasi columns, and for ranges."""
+"""BUREL on SAL: what cutting, polish and slack are worth at each beta, with three and five quasi-identifiers, and for "
+"ranges."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ PAIRS = (
 
 
 def run(section: Section, rows: int | None) -> None:
-    """Every beta with both sets of quasi columns, then ranges of salaries."""
+    """Every beta with both sets of quasi-identifiers, then ranges of salaries."""
     section.say(
         "Enhanced beta-likeness of salaries, no k but for Stack & Deal. Plan and fill: the thesis's BUREL with the hilbert "
         "fill. Cuts: classes are cut further where the actual rows keep the guarantee, which `Burel` always does. Default: "
@@ -74,7 +75,7 @@ def run(section: Section, rows: int | None) -> None:
         section.say(whole.remark)
         for many, quasi in QUASI.items():
             source = part(whole, place / "part.csv", quasi=quasi)
-            section.say(f"With {many} quasi columns: {', '.join(quasi)}.")
+            section.say(f"With {many} quasi-identifiers: {', '.join(quasi)}.")
             _betas(section, source, place, many)
             _ranges(section, source)
 
@@ -93,7 +94,7 @@ def _betas(section: Section, source: tables.Source, place: Path, many: str) -> N
     grid.report(section)
     grid.compare(section, PAIRS)
     section.say(
-        f"Plan and fill use up {grid.used('plan and fill'):.0%} of the beta that was asked for, the default "
+        f"Plan and fill use up {grid.used('plan and fill'):.0%} of the beta that was requested, the default "
         f"{grid.used('default'):.0%}. {_slack(grid)}"
     )
 

@@ -15,7 +15,7 @@ from closeknit.core.tree import STAR
 from mondrian import known, training
 from sal import Request, head
 from sections import Section
-from speed import beside_floor
+from speed import compare_with_floor
 from trials import part
 
 K, T = 6, 0.2
@@ -38,8 +38,8 @@ def run(section: Section, rows: int | None) -> None:
         )
         for count in COLUMNS:
             source = part(whole, place / "part.csv", quasi=list(whole.schema.quasi)[:count])
-            section.say(f"With {count} quasi columns: {', '.join(source.schema.quasi)}.")
-            releases = beside_floor(section, source, _requests(source.secret), place)
+            section.say(f"With {count} quasi-identifiers: {', '.join(source.schema.quasi)}.")
+            releases = compare_with_floor(section, source, _requests(source.secret), place)
             section.table(LATTICE, [[name, *lattice(release)] for name, release in releases.items()])
 
 
@@ -56,7 +56,7 @@ def lattice(release: ck.Release) -> list[str]:
 
 
 def with_trees(source: tables.Source) -> tables.Source:
-    """Balanced trees for the numeric quasi columns, and no other change."""
+    """Balanced trees for the numeric quasi-identifiers, and no other change."""
     quasi = {name: tree_of(kind) if isinstance(kind, Numeric) else kind for name, kind in source.schema.quasi.items()}
     schema = ck.Schema(quasi=quasi, sensitive=source.schema.sensitive)
     return tables.Source(source.path, schema, source.secret, source.rows, source.remark)
@@ -91,7 +91,8 @@ def _adult(section: Section, source: tables.Source, quoted: dict[str, float], pl
         if quoted and release.loss > quoted[limit] + 0.0005:
             raise AssertionError(f"a better vector of levels is known for {limit}")
     section.say(
-        f"{source.remark} Age by its tree, secret {source.secret} with tree distances, nothing suppressed. Quoted: the "
+        f"{source.remark} Age by its tree, sensitive attribute {source.secret} with tree distances, nothing suppressed. "
+        f"Quoted: the "
         "full-domain optimum of ARX on the same rows, measured elsewhere, rounded; a greater loss than that ends this run. "
         "Time: from CSV file to certified release in memory."
     )

@@ -83,7 +83,7 @@ def samples(section: Section, rows: int | None) -> None:
         for name in SAMPLE_LINES:
             requested = lines()[name]
             found.append(
-                _beside(f"{count:,} rows, {len(quasi)} columns, {name}", encoded(requested, quasi, count), requested.models)
+                _compare(f"{count:,} rows, {len(quasi)} columns, {name}", encoded(requested, quasi, count), requested.models)
             )
     section.say(
         f"Rows of Adult, drawn at random; {len(THREE)} columns: {', '.join(THREE)}; {len(FIVE)}: {', '.join(FIVE)} (age in "
@@ -98,7 +98,7 @@ def columns(section: Section, rows: int | None) -> None:
     for quasi, name in ((TWO, "t=0.1"), (THREE, "t=0.1"), (THREE, "t=0.2")):
         requested = lines()[name]
         table = encoded(requested, quasi)
-        line = _beside(f"{', '.join(quasi)}, {name}", table, requested.models)
+        line = _compare(f"{', '.join(quasi)}, {name}", table, requested.models)
         found.append([*line[:5], f"{rounded(table, requested.models, Fraction(name.removeprefix('t='))):.4f}", *line[5:]])
     section.say(
         "All rows of Adult with two or three columns. Rounded: the shares of the linear program for a slightly smaller t (the "
@@ -147,7 +147,7 @@ def whole(section: Section, rows: int | None) -> None:
     section.table(["requested", "no release loses less than", "by", "Knit", "× bound", "seconds of the bound"], found)
 
 
-def _beside(name: str, table: Table, models: Sequence[Model]) -> list[str]:
+def _compare(name: str, table: Table, models: Sequence[Model]) -> list[str]:
     start = time.process_time()
     bound = solve_boxes(table, guarded(table, models))
     took = time.process_time() - start

@@ -1,4 +1,4 @@
-"""How long it takes to measure releases of SAL: divergence over the lattice, reached levels, distances, COUNT queries."""
+"""How long it takes to measure releases of SAL: divergence over the lattice, measured levels, distances, COUNT queries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(section: Section, rows: int | None) -> None:
                 "classes",
                 "KL, level 2",
                 "s",
-                "reached, s",
+                "levels, s",
                 "distances, s",
                 "all of the release, s",
                 "queries, s",
@@ -49,7 +49,8 @@ def run(section: Section, rows: int | None) -> None:
             lines,
         )
         section.say(
-            f"k = {K}, or no salary in more than 1/{L} of a bucket. KL: divergence over all group-bys of two quasi columns of "
+            f"k = {K}, or no salary in more than 1/{L} of a bucket. KL: divergence over all group-bys of two "
+            f"quasi-identifiers of "
             "seven and the salary. Reached: k, t by every distance, beta, delta and l. All of the release: `measures`, which "
             f"has both and more. Queries: {QUERIES if rows is None else TRIED:,} COUNT queries, those to the table included."
         )

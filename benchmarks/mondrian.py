@@ -59,8 +59,8 @@ def run(section: Section, rows: int | None) -> None:
         place = Path(folder)
         _adult_table(section, training(place, rows), AIMS if known(rows) else {})
         source = tables.sal(place, rows)
-        section.say(f"{source.remark} All seven quasi columns, k = {K}.")
-        speed.beside_floor(section, source, requests(source.secret), place)
+        section.say(f"{source.remark} All seven quasi-identifiers, k = {K}.")
+        speed.compare_with_floor(section, source, requests(source.secret), place)
     _growth(section, (rows,) if rows else SIZES)
 
 
@@ -70,7 +70,7 @@ def known(rows: int | None) -> bool:
 
 
 def training(place: Path, rows: int | None, age_tree: bool = False) -> tables.Source:
-    """Adult's complete training rows with the seven quasi columns of the quoted figures; with `rows`, a generated table."""
+    """Adult's complete training rows with the seven quasi-identifiers of the quoted figures; with `rows`, a generated table."""
     data = tables.data_folder()
     if data is None or not known(rows):
         return tables.adult(place, rows, age_tree)
@@ -85,7 +85,8 @@ def training(place: Path, rows: int | None, age_tree: bool = False) -> tables.So
 
 def _adult_table(section: Section, source: tables.Source, aims: dict[str, float]) -> None:
     section.say(
-        f"{source.remark} Age by value, secret {source.secret} with tree distances, k = {K} on every line, nothing suppressed. "
+        f"{source.remark} Age by value, sensitive attribute {source.secret} with tree distances, k = {K} on every line, "
+        f"nothing suppressed. "
         "Loss A of the written cells and seconds from CSV file to certified release in memory; every certificate holds. "
         f"Mondrian by split, cut, dims; `{options(BOOK)}` is the textbook's, `{options(ck.Mondrian())}` the default."
     )
@@ -139,7 +140,8 @@ def requests(secret: str) -> list[Request]:
 
 def _growth(section: Section, sizes: tuple[int, ...]) -> None:
     section.say(
-        f"Generated rows as in the section on growth: five numeric quasi columns, a numeric secret; k = {K}, and t = {T} where "
+        f"Generated rows as in the section on growth: five numeric quasi-identifiers, a numeric sensitive attribute; k = "
+        f"{K}, and t = {T} where "
         "it says so. Time: `anonymize` from columns in memory to the certified release; memory: the peak of the process, "
         "generated columns and release included. Growth: time against that of the tenth of the rows; n log n would be the "
         "figure in brackets."

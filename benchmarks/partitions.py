@@ -1,4 +1,4 @@
-"""Random k-anonymous partitions, seeded, as rivals that know nothing of the secrets, or keep only some of dealing's properties.
+"""Random k-anonymous partitions, seeded: blind to the sensitive attributes, or with only some of dealing's properties.
 
 P1: class sizes differ by one at most. P2: the counts of each value in two classes differ by one at most. How uniform each is:
 

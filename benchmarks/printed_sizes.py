@@ -120,7 +120,8 @@ def left_over() -> list[Cell]:
 
 
 def least_distances(table: Table) -> dict[int, tuple[float, float, float]]:
-    """For classes of 2 to 40 rows: of occupation by its tree and by equal distances, of the second secret in its order."""
+    """For classes of 2 to 40 rows: of occupation by its tree and by equal distances, of the second sensitive attribute "
+    "in its order."""
     occupation, groups = _groups(table)
     levels = _shares(table, 1)
     return {s: (least_in_tree(groups, s), least_in_tree([occupation], s, 1.0), least_ordered(levels, s)) for s in range(2, 41)}

@@ -98,7 +98,7 @@ def _making(section: Section, source: tables.Source, interpreter: Path, place: P
         "Making a release. anjana recodes whole columns and may suppress rows, which count as loss 1; t with equal distances. "
         "Loss, k and t are measured by the audit. anjana's time is that of its function alone, ours includes reading the file."
     )
-    section.table(["requested", "by", "time", "loss A", "suppressed", "k reached", "t reached"], lines)
+    section.table(["requested", "by", "time", "loss A", "suppressed", "k measured", "t measured"], lines)
 
 
 def _checks(secret: str) -> list[Any]:

@@ -9,10 +9,10 @@
     growth   SABRE and BUREL on 100,000 to 10,000,000 generated rows
     mondrian   options on Adult compared with SABRE and Stack & Deal; SAL against the floor; 10,000,000 generated rows
     incognito  the known best levels of Adult; SAL with five and seven columns against the floor
-    several  two secrets of Adult over t and k: class sizes, loss, time of ten methods
-    several_large  PcaDraw and Fragmentation on SAL with a second, generated secret
+    several  two sensitive attributes of Adult over t and k: class sizes, loss, time of ten methods
+    several_large  PcaDraw and Fragmentation on SAL with a second, generated sensitive attribute
     slicing  Slicing and Anatomy: Adult with fifteen columns, SAL against the floor, growth
-    measures  how long measuring takes on SAL: divergence, reached levels, distances, queries
+    measures  how long measuring takes on SAL: divergence, measured levels, distances, queries
     risk     risk measures of a million rows; special uniques on Adult
     workload  COUNT queries and a classifier on generalized, bucketized and sliced releases of Adult
     knit     Knit on Adult compared with our other methods and ARX's quoted figures: loss, utility, time
@@ -95,8 +95,8 @@ BENCHMARKS = {
     "growth": ("Growth of SABRE and BUREL", growth.run),
     "mondrian": ("Mondrian: what its options are worth, and how fast it is", mondrian.run),
     "incognito": ("Incognito: the best levels, and how fast they are found", incognito.run),
-    "several": ("Several secrets: Adult with two of them", several.run),
-    "several_large": ("Several secrets: 500,000 rows from CSV file to saved folder", several_large.run),
+    "several": ("Several sensitive attributes: Adult with two of them", several.run),
+    "several_large": ("Several sensitive attributes: 500,000 rows from CSV file to saved folder", several_large.run),
     "slicing": ("Slicing and Anatomy: exact values in buckets", slicing.run),
     "measures": ("Measuring releases: how long it takes on SAL", measures.run),
     "risk": ("Risk measures: how long they take", risk.run),

@@ -108,7 +108,7 @@ def _table(section: Section, source: tables.Source, place: Path, ts: Sequence[fl
     section.say(_ranking(grid))
     section.say(
         f"Room left: the printed SABRE plans for the worst rows that a bucket can have and uses up {grid.used(PRINTED):.0%} of "
-        f"the t that was asked for (knn {grid.used('printed, knn'):.0%}, exact bounds {grid.used('exact, hilbert'):.0%}), the "
+        f"the t that was requested (knn {grid.used('printed, knn'):.0%}, exact bounds {grid.used('exact, hilbert'):.0%}), the "
         f"default {grid.used(DEFAULT):.0%}."
     )
 

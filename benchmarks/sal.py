@@ -137,7 +137,7 @@ def _report_results(section: Section, requested: list[Request], releases: dict[s
         made = releases[request.name].certificate
         measured = next((f"{p.measured:.4f}" for p in made.guarantees if "t_closeness" in p.model), "")
         lines.append([request.name, f"{made.loss.a:.4f}", f"{made.loss.b:.4f}", f"{made.classes.count:,}", measured])
-    section.table(["release", "loss A", "loss B", "classes", "t reached"], lines)
+    section.table(["release", "loss A", "loss B", "classes", "t measured"], lines)
 
 
 def _report_fresh(section: Section, source: tables.Source, requested: list[Request]) -> None:

@@ -1,4 +1,4 @@
-"""Two secrets of Adult, each with its own t-closeness: class sizes, loss and time of every method, over t and over k.
+"""Two sensitive attributes of Adult, each with its own t-closeness: class sizes, loss and time of each method, over t and k.
 
 The settings are those of the paper on multiple sensitive attributes, sec. 5; its own tables and figures are an experiment.
 """
@@ -31,7 +31,7 @@ from trials import SEED
 KS, TS, K, T = (2, 5, 10, 15, 20), (0.1, 0.2, 0.3, 0.4, 0.5), 2, 0.2
 SECOND = "education-num"
 WARM_ROWS, LIMIT = 1_000, 60
-# The least and the largest number of the second secret; those between are equally far apart.
+# The least and the largest number of the second sensitive attribute; those between are equally far apart.
 LEVELS = (1, 16)
 
 
@@ -112,7 +112,7 @@ Results = dict[tuple[str, int, float], Made]
 
 
 def build_models(k: int, t: float) -> list[Model]:
-    """One guarantee for each secret."""
+    """One guarantee for each sensitive attribute."""
     return [ck.KAnonymity(k), ck.TCloseness("occupation", t), ck.TCloseness(SECOND, t)]
 
 
@@ -122,7 +122,8 @@ def run(section: Section, rows: int | None) -> None:
         place = Path(folder)
         source = two_secrets(place, rows)
         section.say(
-            f"{source.remark} Secrets: occupation (tree) and {SECOND} (ordered), each with the same t; seven quasi columns. "
+            f"{source.remark} Sensitive attributes: occupation (tree) and {SECOND} (ordered), each with the same t; seven "
+            f"quasi-identifiers. "
             "All t at k = 2 and all k at t = 0.2; all combinations of the paper's own algorithms are among the experiments in "
             "docs/experiments.md. Algorithm 1 and 2, k groups, merged: as the paper has them (with no row lost and "
             "unions judged again), without the further numbers of groups, polish and cuts that `FcmDraw` and `PcaDraw` have."
@@ -140,7 +141,8 @@ def run(section: Section, rows: int | None) -> None:
 
 
 def two_secrets(place: Path, rows: int | None) -> tables.Source:
-    """Adult's complete rows with both secrets; a generated table where these are not at hand or so many rows are wanted."""
+    """Adult's complete rows with both sensitive attributes; a generated table where these are not at hand or so many "
+    "rows are wanted."""
     data = tables.data_folder()
     if rows is not None or data is None:
         return with_second(tables.adult(place, rows), place / "adult2.csv", SECOND)
@@ -153,7 +155,7 @@ def two_secrets(place: Path, rows: int | None) -> tables.Source:
 
 
 def with_second(source: tables.Source, path: Path, name: str) -> tables.Source:
-    """A second secret is generated: an ordered one of 16 values that leans on age and on chance."""
+    """A second sensitive attribute is generated: an ordered one of 16 values that leans on age and on chance."""
     frame = pl.read_csv(source.path)
     rng = np.random.default_rng(20_07)
     age = frame["age"].to_numpy()
@@ -162,7 +164,9 @@ def with_second(source: tables.Source, path: Path, name: str) -> tables.Source:
     low, high = LEVELS
     levels = low + ((high - low + 1) * (rank / len(age)) ** 1.7).astype(np.int64)
     frame.with_columns(pl.Series(name, levels)).write_csv(path)
-    said = f"{source.remark} Its second secret, {name}, is generated: {high - low + 1} ordered values that lean on age."
+    said = (
+        f"{source.remark} Its second sensitive attribute, {name}, is generated: {high - low + 1} ordered values, drawn by age."
+    )
     return tables.Source(path, _with_levels(source.schema, name), source.secret, source.rows, said)
 
 
@@ -181,7 +185,7 @@ def warm(source: tables.Source, place: Path) -> None:
 
 
 def encoded(source: tables.Source) -> Table:
-    """With both secrets."""
+    """With both sensitive attributes."""
     return source.schema.encode(read(source.path, None, source.schema.list_needed))
 
 
@@ -195,7 +199,7 @@ def _report(section: Section, results: Results, ks: Sequence[int], ts: Sequence[
         "sizes": lambda made: made.sizes,
         "IL_T": lambda made: f"{made.il_t:.3f}",
         "GLM": lambda made: f"{made.glm:.4f}",
-        "reached t, both secrets": lambda made: made.measured,
+        "measured t, both sensitive attributes": lambda made: made.measured,
         "seconds": lambda made: f"{made.seconds:.1f}",
     }
     for what, cell in shown.items():

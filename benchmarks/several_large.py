@@ -1,4 +1,5 @@
-"""PcaDraw and Fragmentation on SAL with a second, generated secret, from CSV file to saved folder, against the floor."""
+"""PcaDraw and Fragmentation on SAL with a second, generated sensitive attribute, from CSV file to saved folder, against "
+"the floor."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def run(section: Section, rows: int | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         source = with_second(tables.sal(place, rows), place / "sal2.csv", SECOND)
-        section.say(f"{source.remark} k = {K}, t = {T} for both secrets, both ordered.")
+        section.say(f"{source.remark} k = {K}, t = {T} for both sensitive attributes, both ordered.")
         warm = head(source, place / "warm.csv")
         lines, floor = [], None
         for request in requests(source.secret):

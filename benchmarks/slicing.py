@@ -18,7 +18,7 @@ from alone import peak
 from closeknit.core.method import Method
 from sal import Request, head
 from sections import Section
-from speed import beside_floor
+from speed import compare_with_floor
 
 L, COLUMNS = 5, 5
 
@@ -47,14 +47,16 @@ def run(section: Section, rows: int | None) -> None:
             Request("Slicing, relaxed cuts", [], ck.Slicing(l=L, cuts="relaxed"), "a minute"),
             Request("Anatomy", [], ck.Anatomy(l=L), ""),
         ]
-        beside_floor(section, source, requests, place)
+        compare_with_floor(section, source, requests, place)
     _growth(section, (rows, 10 * rows) if rows else (100_000, 1_000_000))
 
 
 def _adult(section: Section, place: Path, rows: int | None) -> None:
     source = tables.adult_all(place, rows)
     l = L if rows is None else 3
-    section.say(f"{source.remark} All fifteen columns; occupation is the secret; {COLUMNS} column groups, l = {l}.")
+    section.say(
+        f"{source.remark} All fifteen columns; occupation is the sensitive attribute; {COLUMNS} column groups, l = {l}."
+    )
     few = head(source, place / "few.csv")
     lines = []
     for name, method in methods(l).items():

@@ -35,11 +35,11 @@ def run(section: Section, rows: int | None) -> None:
         source = tables.sal(place, rows)
         section.say(f"{source.remark} k = {K}, the hilbert fill; plain: without slack and polish.")
         requested = requests(source.secret)
-        beside_floor(section, source, requested, place)
+        compare_with_floor(section, source, requested, place)
         _knn(section, source, place)
 
 
-def beside_floor(section: Section, source: tables.Source, requested: list[Request], place: Path) -> dict[str, ck.Release]:
+def compare_with_floor(section: Section, source: tables.Source, requested: list[Request], place: Path) -> dict[str, ck.Release]:
     """Times in turns with the floor, and memory in processes of their own; the releases by their requests' names."""
     warm = head(source, place / "warm.csv")
     releases = {}

@@ -87,7 +87,7 @@ def sal(place: Path, rows: int | None = None) -> Source:
 
 
 def sal_schema(data: Path) -> ck.Schema:
-    """Age and education as numbers over their declared domains, the other quasi columns by their hierarchies."""
+    """Age and education as numbers over their declared domains, the other quasi-identifiers by their hierarchies."""
     with open(data / "census" / "domains.csv", encoding="utf-8") as file:
         bounds = {line["attribute"]: (int(line["first_code"]), int(line["last_code"])) for line in csv.DictReader(file)}
     trees = data / "census" / "hierarchies"

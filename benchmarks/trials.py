@@ -88,7 +88,7 @@ class Grid:
         return [mine[x].loss / theirs[x].loss for x in mine if x in theirs and theirs[x].loss > 0]
 
     def used(self, variant: str) -> float:
-        """How much of what was asked a variant uses up, on average."""
+        """How much of what was requested a variant uses up, on average."""
         return statistics.mean(made.measured / threshold for threshold, made in self.lines[variant].items())
 
 
@@ -111,7 +111,7 @@ def filled(table: Table, column: str, plan: Plan, fill: str, seed: int) -> Outco
 
 
 def part(source: tables.Source, path: Path, rows: int | None = None, quasi: Sequence[str] | None = None) -> tables.Source:
-    """Some of the rows, drawn at random, and some of the quasi columns."""
+    """Some of the rows, drawn at random, and some of the quasi-identifiers."""
     frame = pl.read_csv(source.path)
     kinds = {name: source.schema.quasi[name] for name in quasi or source.schema.quasi}
     drawn = rows is not None and rows < frame.height

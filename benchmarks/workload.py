@@ -48,20 +48,21 @@ def run(section: Section, rows: int | None) -> None:
     workload = queries(split.train, split.schema, SECRET, count=count)
     lines = [line for l in possible for line in _lines(split, workload, l)]
     section.table(
-        ["release", "asked l", "classes", "loss A", *(f"guessed {target}" for target in TARGETS), "query error"], lines
+        ["release", "requested l", "classes", "loss A", *(f"guessed {target}" for target in TARGETS), "query error"], lines
     )
     section.say(
         f"Guessed: share of the {split.test.rows:,} rows that no release was made of which a random forest guesses right; the "
         "mean over the values of the target stands in brackets. Rows of a release are put together as an analyst would who "
         "knows no more: values drawn evenly from a cell, groups of columns of a bucket joined at random. Query error: median "
-        f"of {count:,} COUNT queries over three quasi columns and the secret, theta = 0.1, quartiles in brackets."
+        f"of {count:,} COUNT queries over three quasi-identifiers and the sensitive attribute, theta = 0.1, quartiles in "
+        f"brackets."
     )
     usual = USUAL_L if USUAL_L in possible else possible[-1]
     _sweep(section, split, made(split, usual), usual, count)
 
 
 def split_of(source: tables.Source, rows: int | None) -> Split:
-    """OCC-7: six quasi columns by their trees, occupation the secret; some rows are held back for tests."""
+    """OCC-7: six quasi-identifiers by their trees, occupation the sensitive attribute; some rows are held back for tests."""
     data = tables.data_folder() if rows is None else None
     kinds = {name: source.schema.quasi.get(name, source.schema.sensitive.get(name)) for name in (*QUASI, SECRET)}
     if data is not None:
@@ -75,7 +76,8 @@ def split_of(source: tables.Source, rows: int | None) -> Split:
 def _possible(section: Section, source: tables.Source, split: Split) -> list[int]:
     most = int(split.train[SECRET].counts.max())
     section.say(
-        f"{source.remark} Columns: {', '.join(QUASI)}, and {SECRET} as the secret. Releases are made of {split.train.rows:,} "
+        f"{source.remark} Columns: {', '.join(QUASI)}, and {SECRET} as the sensitive attribute. Releases are made of "
+        f"{split.train.rows:,} "
         f"rows drawn from it. The most frequent occupation stands in {most / split.train.rows:.1%} of them, so l can be at "
         f"most {split.train.rows / most:.2f}: of l = {', '.join(map(str, LS))} those above it cannot be kept by any release."
     )
@@ -135,7 +137,7 @@ def _share(scores: Scores) -> str:
 
 
 def _sweep(section: Section, split: Split, releases: Mapping[str, Release], l: int, count: int) -> None:
-    """Median error over the number of quasi columns and over the selectivity."""
+    """Median error over the number of quasi-identifiers and over the selectivity."""
     requested = [(lambda_, 0.1) for lambda_ in LAMBDAS] + [(3, theta) for theta in THETAS]
     workloads = [queries(split.train, split.schema, SECRET, lambda_, theta, count) for lambda_, theta in requested]
     lines = []
@@ -145,7 +147,8 @@ def _sweep(section: Section, split: Split, releases: Mapping[str, Release], l: i
         lines.append([name, *("-" if error.median is None else f"{error.median:.1%}" for error in errors)])
     took = (time.perf_counter() - start) / (len(releases) * len(workloads))
     section.say(
-        f"Median query error at l = {l} over lambda, the number of quasi columns (theta = 0.1), and over theta (three columns):"
+        f"Median query error at l = {l} over lambda, the number of quasi-identifiers (theta = 0.1), and over theta (three "
+        f"columns):"
     )
     section.table(["release", *(f"lambda {lambda_}" for lambda_ in LAMBDAS), *(f"theta {theta}" for theta in THETAS)], lines)
     section.say(f"A workload of {count:,} queries takes {took:.1f} s, those to the table included.")

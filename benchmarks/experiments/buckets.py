@@ -91,7 +91,7 @@ def dealt_along_the_curve(values: Int32, size: int) -> Int32:
 
 
 def cut_from_the_curve(values: Int32, size: int) -> Int32:
-    """Rows in the order of the Hilbert curve, cut into pieces: like stands with like."""
+    """Rows in the order of the Hilbert curve, cut into pieces: similar rows share a piece."""
     return _cut(_along_the_curve(values), size)
 
 

@@ -7,7 +7,7 @@
     thesis           SABRE, BUREL, CASTLE and windows: chapters 3 to 6
 
 Each figure takes the place of its last version in docs/experiments.md, its picture in docs/pictures/experiments/, as soon as it
-is done: a run that was stopped goes on with `--missing`. `--quick` tries everything on small generated tables, in about a
+is done: `--missing` resumes a run that was stopped. `--quick` tries everything on small generated tables, in about a
 minute, and keeps nothing unless `--into FOLDER` says where.
 """
 

@@ -70,7 +70,7 @@ def tables_6_to_8(trial: Trial) -> Figure:
             )
             for name in PRINTED_IN
         ],
-        tables=[_beside(name, here, ks, ts, trial.quick) for name in PRINTED_IN],
+        tables=[_compare(name, here, ks, ts, trial.quick) for name in PRINTED_IN],
         remark="" if trial.quick else _larger(here),
         columns=3,
     )
@@ -105,7 +105,7 @@ def _sizes_said(here: Mapping[tuple[str, int, float], Made], ks: Sequence[int], 
     return said
 
 
-def _beside(
+def _compare(
     name: str, here: Mapping[tuple[str, int, float], Made], ks: Sequence[int], ts: Sequence[float], quick: bool
 ) -> tuple[list[str], list[list[str]]]:
     printed = {(c.k, c.t): f"{c.least}/{c.largest}/{c.mean}" for c in cells() if c.table == PRINTED_IN[name]}

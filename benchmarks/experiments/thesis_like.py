@@ -141,11 +141,11 @@ def _panels(x: str, lines: Lines) -> list[Panel]:
 
 def _rivals(losses: Drawn) -> list[Claim]:
     """Compare with each of the two, then decide whether it is half."""
-    beside_l, beside_d = [(BUREL, L_BOOK), (DEFAULT, L_MONDRIAN)], [(BUREL, D_BOOK), (DEFAULT, D_MONDRIAN)]
+    pairs_l, pairs_d = [(BUREL, L_BOOK), (DEFAULT, L_MONDRIAN)], [(BUREL, D_BOOK), (DEFAULT, D_MONDRIAN)]
     return [
-        ahead(losses, beside_l, "BUREL loses less than LMondrian (loss of one over that of the other)"),
-        ahead(losses, beside_d, "BUREL loses less than DMondrian"),
-        ahead(losses, [*beside_l, *beside_d], "it is almost half of what they lose", ABOUT_HALF),
+        ahead(losses, pairs_l, "BUREL loses less than LMondrian (loss of one over that of the other)"),
+        ahead(losses, pairs_d, "BUREL loses less than DMondrian"),
+        ahead(losses, [*pairs_l, *pairs_d], "it is almost half of what they lose", ABOUT_HALF),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Two secrets of the heart disease table without any t: what dealing reaches for both, among random partitions, over k.
+"""Two sensitive attributes of the heart disease table without any t: closeness of dealing and of random partitions, over k.
 
 The dissertation on methods to achieve t-closeness, ch. 5, figure 5.1.
 """

@@ -63,7 +63,16 @@ test_names.__test__ = False  # type: ignore[attr-defined]
 
 
 def banned_words() -> Iterator[tuple[Path, list[str]]]:
-    texts = ("src/**/*.py", "src/**/*.html", "src/**/*.js", "src/**/*.css", "docs/**/*.md", "docs/**/*.ipynb", "*.md")
+    texts = (
+        "src/**/*.py",
+        "src/**/*.html",
+        "src/**/*.js",
+        "src/**/*.css",
+        "benchmarks/**/*.py",
+        "docs/**/*.md",
+        "docs/**/*.ipynb",
+        "*.md",
+    )
     for path in tree_files(*texts):
         text = read_text(path)
         yield path, WORDS.findall(JAVASCRIPT.sub("", text) if path.suffix in (".js", ".html") else text)
