@@ -87,6 +87,13 @@ def test_parquet_and_back(tmp_path: Path) -> None:
     assert list(read_parquet(tmp_path / "in.parquet", columns=["text", "i8"])) == ["text", "i8"]
 
 
+def test_lists_and_back() -> None:
+    lists = {"age": [30, 41, None], "sex": ["f", None, "m"]}
+    found = from_frame(lists, ["sex", "age"])
+    assert {name: column.cells() for name, column in found.items()} == {"sex": ["f", None, "m"], "age": [30, 41, None]}
+    assert to_frame(found, lists).to_pydict() == {name: lists[name] for name in ("sex", "age")}
+
+
 def test_polars_and_back() -> None:
     frame = pl.DataFrame(arrow_table()).with_columns(
         dict=pl.col("dict").cast(pl.String).cast(pl.Categorical), large=pl.col("large").cast(pl.Enum(["z", "ü", "a"]))
@@ -194,6 +201,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "list": (pa.table({"x": [[1], [2]]}), "column 'x': cells of type list"),
     "struct": (pl.DataFrame({"x": [{"a": 1}]}), "column 'x': cells of type struct"),
     "mixed": (pd.DataFrame({"x": pd.Series([None, 1, "a"], dtype=object)}), "column 'x', row 3: the cells mix"),
+    "mixed list": ({"x": [None, 1, "a"]}, "column 'x', row 3: the cells mix"),
+    "unequal lists": ({"a": [1, 2], "x": [1]}, "column 'x': has 1 cells, but 'a' has 2"),
+    "no list": ({"x": "abc"}, "column 'x': a str is not a list of cells"),
     "object": (pl.DataFrame({"x": pl.Series([object()], dtype=pl.Object)}), "column 'x': cells of type Object"),
     "NUL": (pd.DataFrame({"x": ["a", None, "b\0c"]}), "column 'x', row 3: a cell holds a NUL character"),
     "NUL in Arrow": (pa.table({"x": pa.array(["a", "b\0c"]).dictionary_encode()}), "column 'x', row 2: a cell holds a NUL"),

@@ -6,7 +6,7 @@ New frames are built from the written cells alone, in the library of the input.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -35,13 +35,15 @@ def from_frame(frame: Any, columns: Wanted = None) -> Columns:
     """The table in a frame.
 
     Args:
-        frame: a pandas, polars or Arrow table, or what narwhals accepts (a DuckDB relation); a pandas index is ignored, and
-            a lazy frame is collected.
+        frame: a pandas, polars or Arrow table, a mapping of lists, or what narwhals accepts (a DuckDB relation); a pandas
+            index is ignored, and a lazy frame is collected.
         columns: the columns to read, in this order; all if left out.
 
     >>> from_frame(pa.table({"age": [30, 30], "sex": ["f", None]}))["sex"].cells()
     ['f', None]
     """
+    if isinstance(frame, Mapping):
+        frame = _arrow_from_lists(frame)
     library = library_of(frame)
     if library is None:
         return _from_other(frame, columns)
@@ -64,20 +66,35 @@ def _from_other(frame: Any, columns: Wanted) -> Columns:
     return columns_from_arrow(arrow_from_other(wrapped, choose_columns(names, columns)))
 
 
+def _arrow_from_lists(lists: Mapping[str, Any]) -> pa.Table:
+    check_names(list(lists))
+    for name, cells in lists.items():
+        if isinstance(cells, str | bytes) or not isinstance(cells, Iterable):
+            raise BadInput(f"a {type(cells).__name__} is not a list of cells", column=name, right="give one list a column")
+    table = {name: _arrow_array(name, cells, [cell is not None for cell in cells]) for name, cells in lists.items()}
+    for name, cells in table.items():
+        first = next(iter(table))
+        if len(cells) != len(table[first]):
+            what = f"has {len(cells):,} cells, but '{first}' has {len(table[first]):,}"
+            raise BadInput(what, column=name, right="give lists of equal length")
+    return pa.table(table)
+
+
 def _arrow_from_pandas(frame: Any, wanted: list[str]) -> pa.Table:
-    arrays = {}
-    for name in wanted:
-        try:
-            arrays[name] = pa.array(frame[name].array, from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            right = "give text, numbers, booleans or dates, one kind in a column"
-            what, row = "the cells mix kinds of values", _first_other_kind(frame[name])
-            raise BadInput(what, column=name, row=row, right=right) from None
-    return pa.table(arrays)
+    return pa.table({name: _arrow_array(name, frame[name].array, frame[name].notna()) for name in wanted})
 
 
-def _first_other_kind(cells: Any) -> int | None:
-    kinds = [type(cell) if there else None for cell, there in zip(cells, cells.notna(), strict=True)]
+def _arrow_array(name: str, cells: Any, present: Iterable[bool]) -> pa.Array:
+    try:
+        return pa.array(cells, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        right = "give text, numbers, booleans or dates, one kind in a column"
+        row = _first_other_kind(cells, present)
+        raise BadInput("the cells mix kinds of values", column=name, row=row, right=right) from None
+
+
+def _first_other_kind(cells: Iterable[Any], present: Iterable[bool]) -> int | None:
+    kinds = [type(cell) if there else None for cell, there in zip(cells, present, strict=True)]
     first = next((kind for kind in kinds if kind is not None), None)
     return next((row for row, kind in enumerate(kinds, start=1) if kind not in (None, first)), None)
 
@@ -106,13 +123,15 @@ def to_frame(columns: Columns, like: Any, text: Collection[str] = ()) -> Any:
 
     Args:
         columns: the cells.
-        like: a frame with the wanted library and types; its rows are not read.
+        like: a frame with the wanted library and types; its rows are not read. A mapping of lists becomes an Arrow table.
         text: columns that become plain strings, as do those whose cells are text now.
 
     >>> people = pa.table({"age": pa.array([30, 41], pa.int8()), "zip": [1234, 1299]})
     >>> to_frame(Columns.of({"age": [30, 41], "zip": ["12**", "12**"]}), people).schema.types
     [DataType(int8), DataType(string)]
     """
+    if isinstance(like, Mapping):
+        return table_from_columns(columns)
     library = library_of(like)
     if library == "pandas":
         from closeknit.io.pandas import pandas_from_columns

@@ -76,7 +76,7 @@ class LocalRelease(Release):
 
     @cached_property
     def frame(self) -> Any:
-        """The release in the library the table came in (an Arrow table where it came from a file)."""
+        """The release in the library the table came in (an Arrow table where it came from a file or from lists)."""
         cells = self._escape_cells(self._columns)
         labelled = [name for name, column in self._columns.items() if column.values.dtype.kind == "O"]
         text = [name for name in self._stated.columns["quasi"] if name in labelled]
