@@ -15,7 +15,7 @@ from closeknit.core.errors import BadInput
 from closeknit.io.parquet import table_from_columns
 
 DISTRIBUTED = {"dask": "Dask", "dask_expr": "Dask", "modin": "Modin"}
-TABLES = "give a pandas, polars or Arrow table, lists by column, or the path of a file"
+TABLES = "give a pandas, polars or Arrow table, lists by column, or a path"
 
 
 def wrap(frame: Any) -> Any:
@@ -26,7 +26,7 @@ def wrap(frame: Any) -> Any:
 
     >>> wrap([1, 2])
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: a list is not a table; give a pandas, polars or Arrow table, lists by column, or the path of a file
+    closeknit.core.errors.BadInput: a list is not a table; give a pandas, polars or Arrow table, lists by column, or a path
     """
     name, library = type(frame).__name__, type(frame).__module__.partition(".")[0]
     if library in DISTRIBUTED:
