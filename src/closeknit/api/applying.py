@@ -228,6 +228,3 @@ def _find_covered(kind: Kind, domain: Domain, label: str) -> NDArray[np.bool_]:
         leaves = np.arange(domain.size)
         return (leaves >= domain.tree.lo[node]) & (leaves <= domain.tree.hi[node])
     return np.array([text == label for text in domain.texts], dtype=bool)
-
-
-__all__ = ["apply"]

@@ -35,7 +35,7 @@ from closeknit.core.method import Method, Progress, Vetoes
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.fill import REGISTRY as FILLS
+from closeknit.fills import REGISTRY as FILLS
 from closeknit.methods.plan_search import choose_target, fill_plans, largest
 from closeknit.plans.fragment_sizes import SIZINGS, fragment_plan
 from closeknit.plans.fragments import BOUNDS, Fragments, Space, find_fragmentation, refine_fragments

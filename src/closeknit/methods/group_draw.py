@@ -14,7 +14,7 @@ from closeknit.core.method import Progress
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice, whole
 from closeknit.core.table import Outcome, Table
-from closeknit.fills.fill import REGISTRY as FILLS
+from closeknit.fills import REGISTRY as FILLS
 from closeknit.methods.plan_search import fill_plans
 from closeknit.plans.groups import Cells, adjust_k, plan_draws
 from closeknit.plans.plan import Plan

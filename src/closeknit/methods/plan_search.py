@@ -18,8 +18,8 @@ from closeknit.core.params import choice
 from closeknit.core.schema import Schema
 from closeknit.core.share_limits import Limits
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.fill import REGISTRY as FILLS
-from closeknit.fills.fill import fill_named
+from closeknit.fills import REGISTRY as FILLS
+from closeknit.fills import fill_named
 from closeknit.kernels.geometry.sorted_buckets import curve
 from closeknit.models import REGISTRY as MODELS
 from closeknit.plans.plan import Plan
