@@ -77,7 +77,7 @@ class FcmDraw(GroupDraw):
         notes = [f"{what}, {c:,} groups by {way}" for c, way in zip(counts, ways, strict=True)]
         candidates = Candidates(table, models, progress, "filling")
         grouping = partial(fcm_groups, grouping=self.grouping)
-        return Outcome(self.draw_classes(candidates, cells, counts, grouping, seed), notes=tuple(notes))
+        return Outcome(self._draw_classes(candidates, cells, counts, grouping, seed), notes=tuple(notes))
 
 
 VARIANTS = {"fuzzy": "equi-sized fuzzy c-means", "balanced": "balanced assignment"}

@@ -91,7 +91,7 @@ class Fragmentation(FillingMethod):
         t = [limit.most for _, limit in limits]
         k = max(least_rows(models), 1)
         plans = self._plans(space, t, k)
-        return Outcome(self.fill_plans(Candidates(table, models, progress, "filling"), space.cell_of, plans, seed))
+        return Outcome(self._fill_plans(Candidates(table, models, progress, "filling"), space.cell_of, plans, seed))
 
     def find_vetoes(self, table: Table, partition: Partition, models: Sequence[Model]) -> Vetoes:
         """No cut of a class is allowed: what ends best has been cut as far as the guarantees allow."""

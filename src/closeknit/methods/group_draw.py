@@ -51,10 +51,10 @@ class GroupDraw(FillingMethod):
         if self.groups is not None:
             whole("groups", self.groups, least=1)
 
-    def draw_classes(
+    def _draw_classes(
         self, candidates: Candidates, cells: Cells, counts: Sequence[int], grouping: Grouping, seed: int
     ) -> Partition:
         """Classes that draw from every group, for each number of groups; the one that has the least loss is kept."""
         k = max(least_rows(candidates.models), 1)
         plans = (plan_draws(grouping(cells, c), cells.of_row, k) for c in counts)
-        return self.fill_plans(candidates, np.arange(len(candidates.table)), plans, seed)
+        return self._fill_plans(candidates, np.arange(len(candidates.table)), plans, seed)

@@ -67,4 +67,4 @@ class PcaDraw(GroupDraw):
         tried = " or ".join(f"{c:,}" for c in counts)
         note = f"{self.name}: {len(cells):,} combinations of sensitive values, {tried} groups by the first principal component"
         candidates = Candidates(table, models, progress, "filling")
-        return Outcome(self.draw_classes(candidates, cells, counts, pca_groups, seed), notes=(note,))
+        return Outcome(self._draw_classes(candidates, cells, counts, pca_groups, seed), notes=(note,))

@@ -49,7 +49,7 @@ class FillingMethod(Method):
         choice("fill", self.fill, tuple(FILLS))
         choice("polish", self.polish, (True, False))
 
-    def fill_plans(
+    def _fill_plans(
         self, candidates: Candidates, codes: NDArray[np.integer], plans: Iterable[Plan], seed: int, whole: bool = False
     ) -> Partition:
         """Fill every plan; polish those that have the least loss after repair, cut them where guarantees allow, take the best.
@@ -122,7 +122,7 @@ class PlannedMethod(FillingMethod):
         model, column = choose_target(self, models, self.column)
         plans = self.plans(table.count_values(column), model, max(least_rows(models), 1))
         codes = table.secret(column)[0]
-        return Outcome(self.fill_plans(Candidates(table, models, progress, "filling"), codes, plans, seed, self.slack))
+        return Outcome(self._fill_plans(Candidates(table, models, progress, "filling"), codes, plans, seed, self.slack))
 
     def find_vetoes(self, table: Table, partition: Partition, models: Sequence[Model]) -> Vetoes:
         """No cut of a class is allowed: what ends best has been cut as far as the guarantees allow."""
