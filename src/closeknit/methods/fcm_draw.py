@@ -28,14 +28,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
 
 from closeknit.core.method import Progress
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Table
 from closeknit.methods.group_draw import GroupDraw, choose_secrets, numbers_of_groups
-from closeknit.plans.fcm import choose_variant, fcm_groups
+from closeknit.plans.fcm import FUZZY_WORK, choose_variant, fcm_groups
 from closeknit.plans.groups import Cells
 from closeknit.search.candidate_search import Candidates
 
@@ -58,6 +60,7 @@ class FcmDraw(GroupDraw):
     """
 
     name = "fcm_draw"
+    affordable = FUZZY_WORK
 
     grouping: str = "auto"
     groups: int | None = None
@@ -72,12 +75,15 @@ class FcmDraw(GroupDraw):
         """Group, draw, judge; the notes say which grouping ran for which number of groups."""
         counts = numbers_of_groups(len(table), max(least_rows(models), 1), self.groups)
         cells = Cells.of(table, choose_secrets(table, models))
-        ways = [VARIANTS[choose_variant(cells, c, self.grouping)] for c in counts]
+        variants = {c: choose_variant(cells, c, self.grouping, self.affordable) for c in counts}
         what = f"{self.name}: {len(cells):,} combinations of sensitive values"
-        notes = [f"{what}, {c:,} groups by {way}" for c, way in zip(counts, ways, strict=True)]
+        notes = [f"{what}, {c:,} groups by {VARIANTS[variant]}" for c, variant in variants.items()]
         candidates = Candidates(table, models, progress, "filling")
-        grouping = partial(fcm_groups, grouping=self.grouping)
-        return Outcome(self._draw_classes(candidates, cells, counts, grouping, seed), notes=tuple(notes))
+
+        def group(cells: Cells, c: int) -> NDArray[np.int32]:
+            return fcm_groups(cells, c, variants[c])
+
+        return Outcome(self._draw_classes(candidates, cells, counts, group, seed), notes=tuple(notes))
 
 
 VARIANTS = {"fuzzy": "equi-sized fuzzy c-means", "balanced": "balanced assignment"}
