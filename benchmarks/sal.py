@@ -11,7 +11,8 @@ import clock
 import closeknit as ck
 import steps
 import tables
-from closeknit.api.recipe import build_from_form, recipe_forms
+from closeknit.api.recipe import Request as CheckedRequest
+from closeknit.api.recipe import build_from_form
 from closeknit.core.measurement import Measurement
 from closeknit.core.method import Method
 from closeknit.core.model import Model
@@ -38,9 +39,9 @@ class Request:
         return ck.anonymize(path or source.path, source.schema, self.models, self.method, seed=SEED)
 
     def recipe(self, source: tables.Source) -> dict:
-        data = {"path": str(source.path)}
         form = build_from_form("form", self.method.usual_form, FORMS)
-        return recipe_forms(source.schema, self.models, self.method, form, 0.0, SEED, data)
+        checked = CheckedRequest(source.schema, self.models, self.method, form, 0.0, SEED, False, False)
+        return checked.recipe({"path": str(source.path)})
 
 
 def requests(secret: str) -> list[Request]:

@@ -20,7 +20,7 @@ from closeknit.core.geometry import points, scales
 from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.fill import fill_named
+from closeknit.fills import fill_named
 from closeknit.io.files import read
 from closeknit.plans.fcm import fcm_groups
 from closeknit.plans.groups import Cells, adjust_k, pca_groups, plan_draws

@@ -16,7 +16,7 @@ from closeknit.core.geometry import points, scales
 from closeknit.core.method import Method
 from closeknit.core.model import Model
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.fill import fill_named
+from closeknit.fills import fill_named
 from closeknit.plans import Plan
 from sections import Section
 

@@ -76,7 +76,7 @@ def count_imports() -> Counter[tuple[str, str]]:
 def count_lines(package: str) -> int:
     """Lines of code, without docstrings, comments and blank lines."""
     lines = 0
-    for path in (SOURCE / package).rglob("*.py"):
+    for path in [*SOURCE.glob(f"{package}.py"), *(SOURCE / package).rglob("*.py")]:
         tree, text = ast.parse(path.read_text(encoding="utf-8")), path.read_text(encoding="utf-8").splitlines()
         docs = [node for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
         skipped = {number for node in docs for number in range(node.lineno, (node.end_lineno or 0) + 1)}
@@ -125,7 +125,7 @@ def draw_matrix(counts: Counter[tuple[str, str]], sizes: dict[str, int]) -> str:
             box(bars, y + 10, bar, CELL - 20, ACCENT),
             text(bars + bar + 6, y + LINE, f"{sizes[name]:,}"),
             "</g>",
-            text(left + (i + 0.5) * CELL, y + LINE, name[:7], 9, PAPER, "middle"),
+            text(left + (i + 0.5) * CELL, y + LINE, name, 9 if len(name) < 9 else 8, PAPER, "middle"),
         ]
         for j, other in enumerate(names):
             if count := counts[name, other]:

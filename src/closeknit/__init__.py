@@ -20,78 +20,86 @@ if TYPE_CHECKING:
     from closeknit import attacks as attacks
     from closeknit import datasets as datasets
     from closeknit import metrics as metrics
-    from closeknit.api import (
-        anonymize,
-        apply,
-        attack,
-        audit,
-        bound_loss,
-        build_repeat,
-        certificate_on_spark,
-        choose_k,
-        compare,
-        dossier,
-        flush_on_spark,
-        frontier,
-        new_keys,
-        preset,
-        replay,
-        risk,
-        run,
-        safe_harbor,
-        sign,
-        stream_on_spark,
-        suda,
-        suggest,
-    )
-    from closeknit.core.certificate import Certificate
-    from closeknit.core.date_times import datetime
-    from closeknit.core.dates import date
-    from closeknit.core.durations import duration
-    from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
-    from closeknit.core.hierarchy import Hierarchy
-    from closeknit.core.itemsets import itemset
-    from closeknit.core.kinds import flat, numeric, prefix
-    from closeknit.core.points import point
-    from closeknit.core.schema import Schema
-    from closeknit.forms import bucketized, generalized, multiset, permuted, perturbed, sliced
-    from closeknit.io.database import sql
-    from closeknit.io.sources import open_source
-    from closeknit.methods import (
-        Anatomy,
-        Burel,
-        FcmDraw,
-        FixedLevels,
-        Fragmentation,
-        Incognito,
-        Knit,
-        Microaggregation,
-        Mondrian,
-        PcaDraw,
-        Sabre,
-        Slicing,
-        SoftStop,
-        StackAndDeal,
-    )
-    from closeknit.models import (
-        AverageRisk,
-        BetaLikeness,
-        DeltaDisclosure,
-        DeltaPresence,
-        DiverseSlicing,
-        KAnonymity,
-        KMap,
-        LDiversity,
-        PopulationUniqueness,
-        PosteriorBound,
-        RecordsAtRisk,
-        TCloseness,
-        Transparency,
-    )
-    from closeknit.release import Release
-    from closeknit.risks.sample_weights import individual_risk
-    from closeknit.streams import BurelWindow, Castle, KnitStream, KnnStream, SabreWindow, Windowed
-    from closeknit.streams.input_rules import InputRules
+    from closeknit.api import anonymize as anonymize
+    from closeknit.api import apply as apply
+    from closeknit.api import attack as attack
+    from closeknit.api import audit as audit
+    from closeknit.api import bound_loss as bound_loss
+    from closeknit.api import build_repeat as build_repeat
+    from closeknit.api import certificate_on_spark as certificate_on_spark
+    from closeknit.api import choose_k as choose_k
+    from closeknit.api import compare as compare
+    from closeknit.api import dossier as dossier
+    from closeknit.api import flush_on_spark as flush_on_spark
+    from closeknit.api import frontier as frontier
+    from closeknit.api import new_keys as new_keys
+    from closeknit.api import preset as preset
+    from closeknit.api import replay as replay
+    from closeknit.api import risk as risk
+    from closeknit.api import run as run
+    from closeknit.api import safe_harbor as safe_harbor
+    from closeknit.api import sign as sign
+    from closeknit.api import stream_on_spark as stream_on_spark
+    from closeknit.api import suda as suda
+    from closeknit.api import suggest as suggest
+    from closeknit.core.certificate import Certificate as Certificate
+    from closeknit.core.date_times import datetime as datetime
+    from closeknit.core.dates import date as date
+    from closeknit.core.durations import duration as duration
+    from closeknit.core.errors import BadInput as BadInput
+    from closeknit.core.errors import CloseknitError as CloseknitError
+    from closeknit.core.errors import Unsatisfiable as Unsatisfiable
+    from closeknit.core.hierarchy import Hierarchy as Hierarchy
+    from closeknit.core.itemsets import itemset as itemset
+    from closeknit.core.kinds import flat as flat
+    from closeknit.core.kinds import numeric as numeric
+    from closeknit.core.kinds import prefix as prefix
+    from closeknit.core.points import point as point
+    from closeknit.core.schema import Schema as Schema
+    from closeknit.forms import bucketized as bucketized
+    from closeknit.forms import generalized as generalized
+    from closeknit.forms import multiset as multiset
+    from closeknit.forms import permuted as permuted
+    from closeknit.forms import perturbed as perturbed
+    from closeknit.forms import sliced as sliced
+    from closeknit.io.database import sql as sql
+    from closeknit.io.sources import open_source as open_source
+    from closeknit.methods import Anatomy as Anatomy
+    from closeknit.methods import Burel as Burel
+    from closeknit.methods import FcmDraw as FcmDraw
+    from closeknit.methods import FixedLevels as FixedLevels
+    from closeknit.methods import Fragmentation as Fragmentation
+    from closeknit.methods import Incognito as Incognito
+    from closeknit.methods import Knit as Knit
+    from closeknit.methods import Microaggregation as Microaggregation
+    from closeknit.methods import Mondrian as Mondrian
+    from closeknit.methods import PcaDraw as PcaDraw
+    from closeknit.methods import Sabre as Sabre
+    from closeknit.methods import Slicing as Slicing
+    from closeknit.methods import SoftStop as SoftStop
+    from closeknit.methods import StackAndDeal as StackAndDeal
+    from closeknit.models import AverageRisk as AverageRisk
+    from closeknit.models import BetaLikeness as BetaLikeness
+    from closeknit.models import DeltaDisclosure as DeltaDisclosure
+    from closeknit.models import DeltaPresence as DeltaPresence
+    from closeknit.models import DiverseSlicing as DiverseSlicing
+    from closeknit.models import KAnonymity as KAnonymity
+    from closeknit.models import KMap as KMap
+    from closeknit.models import LDiversity as LDiversity
+    from closeknit.models import PopulationUniqueness as PopulationUniqueness
+    from closeknit.models import PosteriorBound as PosteriorBound
+    from closeknit.models import RecordsAtRisk as RecordsAtRisk
+    from closeknit.models import TCloseness as TCloseness
+    from closeknit.models import Transparency as Transparency
+    from closeknit.release import Release as Release
+    from closeknit.risks.sample_weights import individual_risk as individual_risk
+    from closeknit.streams import BurelWindow as BurelWindow
+    from closeknit.streams import Castle as Castle
+    from closeknit.streams import KnitStream as KnitStream
+    from closeknit.streams import KnnStream as KnnStream
+    from closeknit.streams import SabreWindow as SabreWindow
+    from closeknit.streams import Windowed as Windowed
+    from closeknit.streams.input_rules import InputRules as InputRules
 
 _NAMES = {
     "closeknit.api": "anonymize apply attack audit bound_loss build_repeat choose_k compare dossier frontier new_keys preset "
@@ -121,91 +129,7 @@ _NAMES = {
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 _PACKAGES = ("attacks", "datasets", "metrics")
 
-__all__ = [
-    "Anatomy",
-    "AverageRisk",
-    "BadInput",
-    "BetaLikeness",
-    "Burel",
-    "BurelWindow",
-    "Castle",
-    "Certificate",
-    "CloseknitError",
-    "DeltaDisclosure",
-    "DeltaPresence",
-    "DiverseSlicing",
-    "FcmDraw",
-    "FixedLevels",
-    "Fragmentation",
-    "Hierarchy",
-    "Incognito",
-    "InputRules",
-    "KAnonymity",
-    "KMap",
-    "Knit",
-    "KnitStream",
-    "KnnStream",
-    "LDiversity",
-    "Microaggregation",
-    "Mondrian",
-    "PcaDraw",
-    "PopulationUniqueness",
-    "PosteriorBound",
-    "RecordsAtRisk",
-    "Release",
-    "Sabre",
-    "SabreWindow",
-    "Schema",
-    "Slicing",
-    "SoftStop",
-    "StackAndDeal",
-    "TCloseness",
-    "Transparency",
-    "Unsatisfiable",
-    "Windowed",
-    "anonymize",
-    "apply",
-    "attack",
-    "attacks",
-    "audit",
-    "bound_loss",
-    "bucketized",
-    "build_repeat",
-    "certificate_on_spark",
-    "choose_k",
-    "compare",
-    "datasets",
-    "date",
-    "datetime",
-    "dossier",
-    "duration",
-    "flat",
-    "flush_on_spark",
-    "frontier",
-    "generalized",
-    "individual_risk",
-    "itemset",
-    "metrics",
-    "multiset",
-    "new_keys",
-    "numeric",
-    "open_source",
-    "permuted",
-    "perturbed",
-    "point",
-    "prefix",
-    "preset",
-    "replay",
-    "risk",
-    "run",
-    "safe_harbor",
-    "sign",
-    "sliced",
-    "sql",
-    "stream_on_spark",
-    "suda",
-    "suggest",
-]
+__all__ = sorted((*_MODULE_OF, *_PACKAGES))
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ import yaml
 from typer.testing import CliRunner
 
 import closeknit as ck
-from closeknit.api import compare_recipe, resource_meter, save_comparison
+from closeknit.api import compare_recipe, save_comparison
 from closeknit.api.comparing import list_methods
 from closeknit.api.recipe import Recipe
 from closeknit.api.resource_meter import Meter
@@ -121,9 +121,8 @@ def test_a_peak_that_is_gone_again_is_seen() -> None:
     assert 35 < large.megabytes < 80 and small.megabytes < 20
 
 
-def test_where_the_peak_is_unknown_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(resource_meter, "RESET_FILE", tmp_path / "no" / "such")
-    with Meter() as meter:
+def test_where_the_peak_is_unknown_nothing_is_claimed(tmp_path: Path) -> None:
+    with Meter(tmp_path / "no" / "such") as meter:
         pass
     assert meter.megabytes is None
 

@@ -21,7 +21,6 @@ from closeknit.core.columns import Column, Columns
 from closeknit.datasets import hospital, hospital_schema
 from closeknit.io.canonical import content_hash
 from closeknit.io.database import Database
-from closeknit.io.databases import batches_to_columns
 from closeknit.io.databases.batches_to_columns import Coder, code_batches
 from closeknit.io.databases.table_name import TableName
 from closeknit.io.databases.transactional import same_rows
@@ -338,9 +337,8 @@ def test_a_recipe_names_a_table_relative_to_itself(tmp_path: Path) -> None:
         assert again.certificate.content_sha256 == release.certificate.content_sha256
 
 
-def test_memory_holds_each_distinct_value_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches_to_columns, "SPARE", 100)
-    coder = Coder("a", "here")
+def test_memory_holds_each_distinct_value_about_once() -> None:
+    coder = Coder("a", "here", spare=100)
     for i in range(50):
         coder.add(pa.array([f"value {(i * 7 + j) % 60}" for j in range(50)]))
         assert coder.held <= 2 * coder.distinct + 100 + 50 and len(coder.chunks) <= 6

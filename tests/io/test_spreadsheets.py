@@ -27,7 +27,6 @@ from closeknit.cli.commands import app
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.datasets import hospital, hospital_recipe, hospital_schema
-from closeknit.io import spreadsheets
 from closeknit.io.canonical import content_hash
 from closeknit.io.files import read, write_csv
 from closeknit.io.spreadsheet_writing import write_xlsx
@@ -83,13 +82,16 @@ def test_every_kind_of_cell(tmp_path: Path) -> None:
     assert table["whole"].values.dtype == np.int64
 
 
-def test_a_column_keeps_one_kind_across_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class RowByRow(Spreadsheet):
+    batch = 1
+
+
+def test_a_column_keeps_one_kind_across_batches(tmp_path: Path) -> None:
     rows: list[list[Any]] = [["a", "b", "c", "d"], [1, date(2024, 1, 1), True, None], [2.5, datetime(2024, 1, 2, 3), 1, None]]
     rows += [["x", None, None, 5], [None, date(2024, 1, 3), "0", None]]
     path = write_book(tmp_path / "a.xlsx", rows)
     whole = read(path)
-    monkeypatch.setattr(spreadsheets, "BATCH", 1)
-    parts = read(path)
+    parts = RowByRow(str(path)).read()
     assert {n: c.cells() for n, c in parts.items()} == {n: c.cells() for n, c in whole.items()}
     assert parts["a"].cells() == ["1", "2.5", "x", None] and parts["c"].cells() == ["true", "1", None, "0"]
     assert parts["b"].cells()[0] == "2024-01-01T00:00:00" and parts["d"].cells() == [None, None, 5, None]

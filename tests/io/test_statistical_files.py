@@ -25,7 +25,6 @@ from closeknit.cli.commands import app
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.datasets import hospital
-from closeknit.io import statistical
 from closeknit.io.canonical import content_hash
 from closeknit.io.files import read
 from closeknit.io.labels import Labels
@@ -148,13 +147,16 @@ def test_a_recipe_names_a_catalogue_relative_to_itself(tmp_path: Path) -> None:
     assert Recipe.read(tmp_path / "recipe.yaml").data.read()["sex"].cells()[0] == "male"
 
 
+def in_batches(rows: int) -> type[StatisticalFile]:
+    return type("Small", (StatisticalFile,), {"batch": rows})
+
+
 @pytest.mark.parametrize("suffix", WRITE)
-def test_batches_give_the_same_table(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_give_the_same_table(suffix: str, tmp_path: Path) -> None:
     path = write_people(tmp_path, suffix)
     whole = read(path)
     for rows in (1, 2, 3):
-        monkeypatch.setattr(statistical, "BATCH", rows)
-        assert content_hash(read(path)) == content_hash(whole)
+        assert content_hash(in_batches(rows)(str(path)).read()) == content_hash(whole)
     name = list(whole)[-1]
     assert list(read(StatisticalFile(str(path))).keys())[-1] == name
     assert StatisticalFile(str(path)).read([name, next(iter(whole))])[name].cells() == whole[name].cells()
@@ -162,10 +164,9 @@ def test_batches_give_the_same_table(suffix: str, tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("names", [["a", "b", "c", "d", "e"], ["a", "b", "c", "b", "e"], ["a", "b", "", "d", ""]])
 @pytest.mark.parametrize("suffix", [".dta", ".sav"])
-def test_texts_that_are_mostly_distinct(suffix: str, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_that_are_mostly_distinct(suffix: str, names: list[str], tmp_path: Path) -> None:
     WRITE[suffix][0](pl.DataFrame({"name": names}), str(tmp_path / f"a{suffix}"))
-    monkeypatch.setattr(statistical, "BATCH", 2)
-    column = read(tmp_path / f"a{suffix}")["name"]
+    column = in_batches(2)(str(tmp_path / f"a{suffix}")).read()["name"]
     assert column.cells() == [name or None for name in names]
     assert sorted(column.values.tolist()) == sorted(set(names) - {""})
 

@@ -31,7 +31,6 @@ from closeknit.core.schema import Schema
 from closeknit.core.slices import Slices
 from closeknit.core.table import Partition, Table
 from closeknit.forms.sliced import Sliced
-from closeknit.models import diverse_slicing
 from closeknit.models.diverse_slicing import DiverseSlicing
 from conftest import examples
 
@@ -381,11 +380,16 @@ def test_profiles_that_no_one_has_can_mislead_an_adversary() -> None:
         assert not recipient.held and recipient.status == "not checkable"
 
 
-def test_too_many_profiles_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diverse_slicing, "MOST_PROFILES", 1)
+class OneProfile(DiverseSlicing):
+    """An audit that looks at one profile only."""
+
+    most_profiles = 1
+
+
+def test_too_many_profiles_are_not_counted() -> None:
     reading, _ = written(TABLE_1["records"], NAMES, GROUPS["1f"], TABLE_1["buckets"])
-    assert DiverseSlicing("Disease", 2, "size").judge_release(reading, None).held  # nor need they be: each bucket is enough
+    assert OneProfile("Disease", 2, "size").judge_release(reading, None).held  # nor need they be: each bucket is enough
     reading, originals = weights_example()
-    found = DiverseSlicing("S", "5/3", "size").judge_release(reading, None)
+    found = OneProfile("S", "5/3", "size").judge_release(reading, None)
     assert (found.held, found.status) == (False, "not checkable") and found.why and "more than 1 profiles" in found.why
-    assert DiverseSlicing("S", "5/3", "size").judge_release(reading, originals).held
+    assert OneProfile("S", "5/3", "size").judge_release(reading, originals).held

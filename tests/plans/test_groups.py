@@ -19,7 +19,6 @@ from closeknit.core.embedding import embed_codes, leaf_points
 from closeknit.core.tree import Tree
 from closeknit.kernels.clustering.balanced_clusters import assign_points, exchange_points
 from closeknit.kernels.clustering.fuzzy_memberships import memberships, square_distances
-from closeknit.plans import fcm
 from closeknit.plans.fcm import choose_variant, fcm_groups, fuzzy
 from closeknit.plans.groups import Cells, adjust_k, pca_groups, plan_draws, principal
 from conftest import examples
@@ -282,13 +281,13 @@ def test_exchanges_come_near_the_best_assignment(seed: int) -> None:
             assert d[i, here] + d[j, there] <= d[i, there] + d[j, here] + 1e-8
 
 
-def test_fuzzy_is_chosen_where_it_is_affordable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fuzzy_is_chosen_where_it_is_affordable() -> None:
     cells = made(np.arange(100.0)[:, None], [3] * 100)
     assert choose_variant(cells, 5) == "fuzzy"
-    monkeypatch.setattr(fcm, "FUZZY_WORK", 100 * 25 - 1)
-    assert choose_variant(cells, 5) == "balanced" and choose_variant(cells, 4) == "fuzzy"
+    work = 100 * 25 - 1
+    assert choose_variant(cells, 5, "auto", work) == "balanced" and choose_variant(cells, 4, "auto", work) == "fuzzy"
     assert choose_variant(cells, 5, "fuzzy") == "fuzzy" and choose_variant(cells, 4, "balanced") == "balanced"
-    assert (fcm_groups(cells, 5) == fcm_groups(cells, 5, "balanced")).all()
+    assert (fcm_groups(cells, 5) == fcm_groups(cells, 5, "fuzzy")).all()
 
 
 # Drawing -----------------------------------------------------------------------------------------------------------------

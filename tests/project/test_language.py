@@ -1,4 +1,4 @@
-"""One vocabulary: words that LANGUAGE.md replaces, functions named by participles, long lines, undescribed parameters.
+"""One vocabulary: words that LANGUAGE.md replaces, functions named by participles, long lines, undescribed or many parameters.
 
 What the tree still had when the rules came is counted per file in `golden/language_debt.json`: a count may only fall.
 `CLOSEKNIT_RENEW=1 pytest tests/project/test_language.py` records the counts of today.
@@ -23,6 +23,7 @@ from closeknit import attacks, checks, datasets, metrics
 ROOT = Path(__file__).resolve().parents[2]
 DEBT = ROOT / "tests" / "golden" / "language_debt.json"
 LONGEST_LINE = 119
+MOST_PARAMETERS = 7
 
 # Whole words; a name such as `distinguish` has two. The right column of docs/glossary.md has what to say instead.
 BANNED = (
@@ -142,8 +143,19 @@ def undescribed_parameters() -> Iterator[tuple[str, list[str]]]:
         yield name, sorted(parameters - described(inspect.getdoc(value) or ""))
 
 
+def many_parameters() -> Iterator[tuple[Path, list[str]]]:
+    """Public functions and commands have one for each option, kernels one for each array; others take a value object."""
+    for path in tree_files("src/**/*.py", "tools/*.py"):
+        nodes = [node for node in ast.walk(ast.parse(read_text(path))) if isinstance(node, ast.FunctionDef)]
+        yield path, [node.name for node in nodes if count_parameters(node.args) > MOST_PARAMETERS]
+
+
+def count_parameters(given: ast.arguments) -> int:
+    return sum(arg.arg not in ("self", "cls") for arg in [*given.posonlyargs, *given.args, *given.kwonlyargs])
+
+
 RULES: dict[str, Callable[[], Iterator[tuple[Any, list[str]]]]] = {
-    rule.__name__: rule for rule in (banned_words, participles, long_lines, undescribed_parameters)
+    rule.__name__: rule for rule in (banned_words, participles, long_lines, undescribed_parameters, many_parameters)
 }
 
 
@@ -161,6 +173,8 @@ def test_counts_only_fall(rule: str) -> None:
 
 def test_rules_find_what_they_should() -> None:
     assert WORDS.findall("Told apart; is told_twice; stays at\nhome; a storyteller tolds") == ["Told", "told", "at\nhome"]
+    (function,) = ast.parse("def f(self, a, b, /, c, *rest, d, **more): ...").body
+    assert isinstance(function, ast.FunctionDef) and count_parameters(function.args) == 4
     assert is_participle("_published") and is_participle("brought_form") and not is_participle("seed_of")
     assert described("Do.\n\nArgs:\n    a: one\n        more: text\n    b, c (int): two\n\nReturns:\n    d: three\n") == {
         "a",

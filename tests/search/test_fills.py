@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from closeknit.core.errors import BadInput
-from closeknit.fills.fill import REGISTRY, Fill, fill_named
+from closeknit.fills import REGISTRY, fill_named
+from closeknit.fills.fill import Fill
 from closeknit.fills.hilbert import Hilbert
 from closeknit.fills.knn import Knn
 from closeknit.fills.sweep import Sweep

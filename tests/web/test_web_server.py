@@ -90,10 +90,9 @@ def test_broken_requests(server: Server, head: bytes) -> None:
     assert answer[9:12] in (b"400", b"403", b"431") and b"Traceback" not in answer
 
 
-def test_slow_clients_are_cut_off_and_others_are_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_clients_are_cut_off_and_others_are_answered(tmp_path: Path) -> None:
     """One sends half a head, one half a body; both are closed, and another client is answered meanwhile."""
-    monkeypatch.setattr(http_server, "PATIENCE_WITH_HEADS", 1.0)
-    with answering(tmp_path / "home", patience=1.0, slowest=1000, at_once=0) as (address, _):
+    with answering(tmp_path / "home", patience=1.0, patience_with_heads=1.0, slowest=1000, at_once=0) as (address, _):
         port = int(address.rpartition(":")[2])
         start = f"POST /api/jobs HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: {ANN['authorization']}\r\n".encode()
         form = b"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 5000\r\n\r\n--x\r\n"
@@ -269,9 +268,8 @@ def test_upload_of_more_than_a_gigabyte(tmp_path: Path) -> None:
 def test_a_client_that_takes_nothing_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A visitor requests many answers and reads none: the connection, one of those that all share, is closed."""
     cut_off, lost = threading.Event(), http_server.PatientProtocol.connection_lost
-    monkeypatch.setattr(http_server, "PATIENCE_WITH_READERS", 0.3)
     monkeypatch.setattr(http_server.PatientProtocol, "connection_lost", lambda *given: (lost(*given), cut_off.set()))
-    with answering(tmp_path / "home", at_once=0) as (address, _):
+    with answering(tmp_path / "home", at_once=0, patience_with_readers=0.3) as (address, _):
         port = int(address.rpartition(":")[2])
         line = socket.socket()
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -15,11 +14,10 @@ from closeknit.api.recipe import (
     MethodSpec,
     ModelSpecs,
     Recipe,
-    build_from_form,
+    Request,
     form_of,
     method_of,
     models_from,
-    recipe_forms,
     usual_method,
 )
 from closeknit.api.reporting import build_person_counter
@@ -31,13 +29,11 @@ from closeknit.api.table_release import by_input_row, check_guarantees, release_
 from closeknit.core.columns import Columns
 from closeknit.core.date_shift import refuse_shifts, shift_dates
 from closeknit.core.errors import BadInput
-from closeknit.core.method import Method, Progress, ignore_progress
-from closeknit.core.model import Model, refuse_whole
+from closeknit.core.method import Progress, ignore_progress
+from closeknit.core.model import refuse_whole
 from closeknit.core.params import choice, number
 from closeknit.core.rank_swap import refuse_swaps, swap_ranks
 from closeknit.core.schema import Schema, require_schema
-from closeknit.core.table import Form
-from closeknit.forms import REGISTRY as FORMS
 from closeknit.io.csv import CsvFormat
 from closeknit.io.files import kind_of, part_files, read_with_format
 from closeknit.io.parquet import parquet_types
@@ -100,9 +96,9 @@ def anonymize(
     named, given_seed = models_from(models), seed is not None
     models = check_guarantees(require_schema(schema), named, method, requested)
     seed = _seed(seed)
+    request = Request(schema, models, method, requested, suppress, seed, escape_formulas, allow_vacuous)
     if wants_spark(data, engine, master):
-        options = {"suppress": suppress, "allow_vacuous": allow_vacuous, "master": master, "csv": csv, "progress": progress}
-        return _on_spark(data, schema, models, method, requested, seed, escape_formulas, options)
+        return _on_spark(data, request, csv, master, progress)
     progress("reading", 0.0)
     data = source_of(data)
     columns, found = read_table(data, csv, schema)
@@ -119,15 +115,15 @@ def anonymize(
     done = release_table(table, models, method, suppress=suppress, form=requested, seed=seed, progress=progress)
     parquet = described is not None and not isinstance(data, Source) and kind_of(data) == ".parquet"
     partition = by_input_row(done.table, done.partition)
-    flags = {"escape_formulas": escape_formulas, "allow_vacuous": allow_vacuous}
     named = [model for model in models if not model.of_method]  # a method adds its own again
+    repeat = replace(request, models=named, method=done.method, form=done.form)
     return LocalRelease(
         done.columns,
         done.certificate.with_escapes() if escape_formulas else done.certificate,
         partition=partition,
         parts=done.form.parts(done.columns, Schema.from_forms(done.certificate.columns)),
         advice=done.form.advice,
-        recipe=recipe_forms(schema, named, done.method, done.form, suppress, seed, described, done.notes, **flags),
+        recipe=repeat.recipe(described, done.notes),
         like=None if described or isinstance(data, Columns) else data,
         format="parquet" if parquet else "csv",
         types=parquet_types(part_files(data)[0]) if parquet else None,
@@ -136,25 +132,15 @@ def anonymize(
     )
 
 
-def _on_spark(
-    data: Any,
-    schema: Schema,
-    models: Sequence[Model],
-    method: Method,
-    form: Form | None,
-    seed: int,
-    escape_formulas: bool,
-    options: dict[str, Any],
-) -> Release:
-    refuse_shifts(schema, "on Spark")
-    refuse_swaps(schema, "on Spark")
-    refuse_whole([model for model in models if not model.of_method], ON_SPARK)
-    if escape_formulas:
+def _on_spark(data: Any, request: Request, csv: CsvFormat | None, master: str | None, progress: Progress) -> Release:
+    refuse_shifts(request.schema, "on Spark")
+    refuse_swaps(request.schema, "on Spark")
+    refuse_whole([model for model in request.models if not model.of_method], ON_SPARK)
+    if request.escape_formulas:
         raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
     data = place_of(data) if isinstance(data, Source) else data
-    described = _data_form(data, True, options["csv"].form(options["csv"]) if options["csv"] else {})
-    shape = form or build_from_form("form", method.usual_form, FORMS)
-    return anonymize_on_spark(data, schema, models, method, shape, seed, described=described, **options)
+    described = _data_form(data, True, csv.form(csv) if csv else {})
+    return anonymize_on_spark(data, request, described, csv, master, progress)
 
 
 def run(

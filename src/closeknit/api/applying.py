@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from closeknit.api.publishing import publish_table
 from closeknit.api.recipe import form_of, models_from
 from closeknit.api.request_checks import check_models, check_plain, draw_seed, read_table
+from closeknit.api.table_release import by_input_row
 from closeknit.core.certificate import Certificate, model_form
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
@@ -114,8 +115,7 @@ def apply(
         _refuse(table, class_of)
     seed = draw_seed(seed)
     written, certificate, partition = _publish(table, class_of, labels, models, form, seed)
-    by_row = np.empty(len(table), dtype=np.int32)
-    by_row[table.rows] = partition.class_of
+    by_row = by_input_row(table, partition)
     like = None if isinstance(data, str | PathLike | Columns) else data
     requested = [model_form(model) for model in models]
     recipe = {"schema": schema.forms(), "models": requested, "form": dict(known.form), "seed": seed, "notes": [NOTE]}
@@ -228,6 +228,3 @@ def _find_covered(kind: Kind, domain: Domain, label: str) -> NDArray[np.bool_]:
         leaves = np.arange(domain.size)
         return (leaves >= domain.tree.lo[node]) & (leaves <= domain.tree.hi[node])
     return np.array([text == label for text in domain.texts], dtype=bool)
-
-
-__all__ = ["apply"]

@@ -103,7 +103,9 @@ def audit(
     check_models(schema, models, shape)
     suppressed, escapes = (claimed.suppressed, claimed.escape_formulas) if claimed else (0, escape_formulas)
     if wants_spark(data, engine, master):
-        columns, seen, content, formulas = inspect_on_spark(data, schema, models, shape, suppressed, csv, master, escapes)
+        if escapes:
+            raise BadInput("a release with escaped formulas cannot be audited on Spark", right="audit it without an engine")
+        columns, seen, content, formulas = inspect_on_spark(data, schema, models, shape, suppressed, csv, master)
         findings = _check_columns(columns, schema, shape)
         inspected = _Inspected(columns, seen, content, formulas, findings, [], [NOT_ON_SPARK], False, {})
     else:

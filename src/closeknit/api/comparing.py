@@ -195,19 +195,24 @@ def draw_gain_chart(comparison: Comparison) -> str:
 
 def draw_chart(comparison: Comparison) -> str:
     """Draw each method's loss against the level of the strictest guarantee that has one, as SVG for a page."""
-    rows = [row for row in comparison.methods if row.loss]
-    known = [i for i, _ in enumerate(comparison.measures) if any(row.measured[i].level is not None for row in rows)]
-    place = min(known, key=lambda i: strictness(comparison.measures[i].parameter), default=None)
-    head = Measure(name="level", parameter="", text="", higher_is_safer=False) if place is None else comparison.measures[place]
-    levels = [None if place is None else row.measured[place].level for row in rows]
-    losses = [row.loss.a if row.loss else None for row in rows]
-    front = front_of(levels, losses, head.higher_is_safer)
+    head, levels, front = choose_axis(comparison)
     points = [
-        {"method": row.name, "level": level, "loss": loss, "front": on}
-        for row, level, loss, on in zip(rows, levels, losses, front, strict=True)
+        {"method": row.name, "level": level, "loss": row.loss.a, "front": on}
+        for row, level, on in zip(comparison.methods, levels, front, strict=True)
+        if row.loss
     ]
-    title = f"{head.name} measured against loss, {len(rows)} methods"
+    title = f"{head.name} measured against loss, {len(points)} methods"
     return frontier_svg(points, level=head.name, higher_is_safer=head.higher_is_safer, title=title)
+
+
+def choose_axis(found: Comparison) -> tuple[Measure, list[float | None], list[bool]]:
+    """Return the strictest guarantee that has a level, the level of each method, and which methods no other beats."""
+    measured = [[level.level for level in row.measured] or [None] * len(found.measures) for row in found.methods]
+    known = [i for i, _ in enumerate(found.measures) if any(levels[i] is not None for levels in measured)]
+    place = min(known, key=lambda i: strictness(found.measures[i].parameter), default=None)
+    head = Measure(name="level", parameter="", text="", higher_is_safer=False) if place is None else found.measures[place]
+    levels = [None if place is None else each[place] for each in measured]
+    return head, levels, front_of(levels, [row.loss.a if row.loss else None for row in found.methods], head.higher_is_safer)
 
 
 def save_with_chart(

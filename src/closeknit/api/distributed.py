@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from closeknit.api.publishing import all_secrets, build_public_schema, choose_form, list_notes, rebuild_domains
-from closeknit.api.recipe import recipe_forms
+from closeknit.api.recipe import Request, build_from_form
 from closeknit.api.request_checks import check_roles, check_whole, refuse_repeated, refuse_unique
 from closeknit.core.audit import Recomputation
 from closeknit.core.certificate import model_form
@@ -27,6 +27,7 @@ from closeknit.core.schema import Schema
 from closeknit.core.steps import step_notes, with_steps
 from closeknit.core.table import Form
 from closeknit.core.vacuity import vacuity_notes
+from closeknit.forms import REGISTRY as FORMS
 from closeknit.io.csv import CsvFormat
 from closeknit.io.source import Source
 from closeknit.io.sources import place_of, source_of
@@ -60,27 +61,17 @@ def wants_spark(data: Any, engine: str | None, master: str | None) -> bool:
 
 
 def anonymize_on_spark(
-    data: Any,
-    schema: Schema,
-    models: Sequence[Model],
-    method: Method,
-    form: Form,
-    seed: int,
-    *,
-    progress: Progress,
-    suppress: float,
-    allow_vacuous: bool,
-    master: str | None,
-    csv: CsvFormat | None,
-    described: dict[str, Any] | None,
+    data: Any, request: Request, described: dict[str, Any] | None, csv: CsvFormat | None, master: str | None, progress: Progress
 ) -> Release:
-    """A certified release whose rows stay on Spark, or `Unsatisfiable`."""
+    """A certified release whose rows stay on Spark, or `Unsatisfiable`; `described`: the table as a recipe names it."""
     from closeknit.spark.judging import describe_attested
     from closeknit.spark.person_marks import whole_class
     from closeknit.spark.pipeline import encode_on_spark, refuse_unscaled, write_on_spark
     from closeknit.spark.session import count_repeats, read_frame, session, translate_errors
 
-    share = number("suppress", suppress, least=0, most=1)
+    schema, models, method = request.schema, request.models, request.method
+    form = request.form or build_from_form("form", method.usual_form, FORMS)
+    share, seed, allow_vacuous = number("suppress", request.suppress, least=0, most=1), request.seed, request.allow_vacuous
     refuse_unscaled(method, schema, form, share > 0)
     check_roles(schema, models, method)
     progress("reading", 0.0)
@@ -117,8 +108,7 @@ def anonymize_on_spark(
         notes += [*look_alike_notes(references_in(coding.head, models)), *_note_formulas(written, schema)]
         certificate = measured.certify(public, model_form(shape), notes, written.content_hash())
     progress("done", 1.0)
-    private = (*written.notes, *describe_attested(measured))
-    recipe = recipe_forms(schema, list(models), method, shape, suppress, seed, described, private, allow_vacuous=allow_vacuous)
+    recipe = replace(request, form=shape).recipe(described, (*written.notes, *describe_attested(measured)))
     return SparkRelease(written.frame, written.split_files, certificate, recipe)
 
 
@@ -167,14 +157,7 @@ def _suppress_rows(frame: Any, coding: Any, coded: Any, method: Method, models: 
 
 
 def inspect_on_spark(
-    data: Any,
-    schema: Schema,
-    models: Sequence[Model],
-    form: Form,
-    suppressed: int,
-    csv: CsvFormat | None,
-    master: str | None,
-    escapes: bool,
+    data: Any, schema: Schema, models: Sequence[Model], form: Form, suppressed: int, csv: CsvFormat | None, master: str | None
 ) -> tuple[Columns, Recomputation, str, list[str]]:
     """The columns of a release on Spark with each value once, its recomputation, its content hash, and notes on formulas.
 
@@ -186,7 +169,6 @@ def inspect_on_spark(
         suppressed: rows that were not published.
         csv: how CSV files are written.
         master: the address of a cluster.
-        escapes: whether formulas are escaped.
     """
     from closeknit.spark import release_audit
     from closeknit.spark.session import find_formulas, session, translate_errors
@@ -194,8 +176,6 @@ def inspect_on_spark(
     refuse_whole([model for model in models if not model.of_method], ON_SPARK)
     if form.name != "generalized" or form.attested or form.list_columns(schema) != schema.published:
         raise BadInput(f"the form '{form.name}' cannot be audited on Spark yet", right="audit it without an engine")
-    if escapes:
-        raise BadInput("a release with escaped formulas cannot be audited on Spark", right="audit it without an engine")
     frame = release_audit.release_frame(session(master), data, csv)
     with translate_errors(data if isinstance(data, str | PathLike) else None):
         found = release_audit.count_cells(frame, schema)

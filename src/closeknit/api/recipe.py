@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -246,26 +247,42 @@ def usual_method(form: Form | None) -> Method:
     return Mondrian() if form is not None and form.added else Knit()
 
 
-def recipe_forms(
-    schema: Schema,
-    models: list[Model],
-    method: Any,
-    form: Any,
-    suppress: float,
-    seed: int,
-    data: dict[str, Any] | None,
-    notes: Sequence[str] = (),
-    **flags: bool,
-) -> dict[str, Any]:
-    """Return mappings that `Recipe.of` reads; `notes` describe how the method worked; `flags` are written if they are set."""
-    return {
-        "data": data,
-        "schema": schema.forms(),
-        "models": [model_form(model.relative_to(Path())) for model in models],
-        "method": model_form(method),
-        "form": model_form(form),
-        "suppress": suppress,
-        **{name: True for name, on in flags.items() if on},
-        "seed": seed,
-        **({"notes": list(notes)} if notes else {}),
-    }
+@dataclass(frozen=True)
+class Request:
+    """What `anonymize` is asked for, checked and with its seed.
+
+    Args:
+        schema: role, kind and hierarchy of each column.
+        models: all guarantees, with those of the method.
+        method: the algorithm.
+        form: how the release is written; None: as the method usually does.
+        suppress: largest share of suppressed rows.
+        seed: the seed.
+        escape_formulas: whether text that a spreadsheet would execute is escaped.
+        allow_vacuous: whether a guarantee that excludes nothing is noted, not refused.
+    """
+
+    schema: Schema
+    models: Sequence[Model]
+    method: Method
+    form: Form | None
+    suppress: float
+    seed: int
+    escape_formulas: bool
+    allow_vacuous: bool
+
+    def recipe(self, data: dict[str, Any] | None, notes: Sequence[str] = ()) -> dict[str, Any]:
+        """Return mappings that `Recipe.of` reads; `notes` describe how the method worked."""
+        assert self.form is not None, "a release has a form"
+        flags = {"escape_formulas": self.escape_formulas, "allow_vacuous": self.allow_vacuous}
+        return {
+            "data": data,
+            "schema": self.schema.forms(),
+            "models": [model_form(model.relative_to(Path())) for model in self.models],
+            "method": model_form(self.method),
+            "form": model_form(self.form),
+            "suppress": self.suppress,
+            **{name: True for name, on in flags.items() if on},
+            "seed": self.seed,
+            **({"notes": list(notes)} if notes else {}),
+        }

@@ -22,19 +22,21 @@ MEGABYTE = 1_000_000
 class Meter:
     """Seconds of a block, and the megabytes of its peak above the memory of the process at its start.
 
+    `reset_file` of Linux resets the peak; where it is missing, the megabytes are None.
+
     >>> with Meter() as meter:
     ...     numbers = [*range(1000)]
     >>> meter.seconds > 0
     True
     """
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
+    def __init__(self, reset_file: Path = RESET_FILE) -> None:
+        self._reset_file, self.seconds = reset_file, 0.0
         self.megabytes: float | None = None
 
     def __enter__(self) -> Meter:
-        _free_memory()
-        self._held = _read_status("VmRSS") if _reset_peak() else None
+        _free_memory(self._reset_file.exists())
+        self._held = _read_status("VmRSS") if _reset_peak(self._reset_file) else None
         self._began = time.perf_counter()
         return self
 
@@ -45,17 +47,17 @@ class Meter:
             self.megabytes = max(peak - self._held, 0) / MEGABYTE
 
 
-def _free_memory() -> None:
+def _free_memory(linux: bool) -> None:
     """Return free memory to the system, or the block would reuse it unnoticed."""
     gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if RESET_FILE.exists() else None  # the GNU library has it
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if linux else None  # the GNU library has it
     if trim is not None:
         trim(0)
 
 
-def _reset_peak() -> bool:
+def _reset_peak(file: Path) -> bool:
     try:
-        RESET_FILE.write_text(PEAK_ONLY, encoding="ascii")
+        file.write_text(PEAK_ONLY, encoding="ascii")
     except OSError:
         return False
     return True

@@ -71,7 +71,12 @@ def release_table(
     found, refusals = [], []
     for visible in _list_visible(models, method):
         try:
-            found.append(_release_once(table, models, visible, method, form, usual, seed, progress))
+            required = with_folded(visible, table)
+            outcome = _outcome(table, required, method, seed, progress)
+            shape = choose_form(outcome.form, form, usual, method)
+            progress("writing", 0.8)
+            best = _best(table, models, required, outcome, shape, method, seed)
+            found.append(ReleaseResult(table, *best, shape, outcome.repeat or method, tuple(outcome.notes)))
         except Unsatisfiable as refusal:  # a stricter guarantee may be out of reach where the requested one is not
             refusals.append(refusal)
     if not found:
@@ -94,24 +99,6 @@ def _list_visible(models: Sequence[Model], method: Method) -> list[list[Model]]:
     if stricter:
         attempts.append([*(model for model in seen if model not in spent), *stricter])
     return [visible for visible in attempts if can_plan(method, visible)] or attempts[:1]
-
-
-def _release_once(
-    table: Table,
-    models: Sequence[Model],
-    visible: Sequence[Model],
-    method: Method,
-    form: Form | None,
-    usual: Form,
-    seed: int,
-    progress: Progress,
-) -> ReleaseResult:
-    required = with_folded(visible, table)
-    outcome = _outcome(table, required, method, seed, progress)
-    shape = choose_form(outcome.form, form, usual, method)
-    progress("writing", 0.8)
-    partition, columns, certificate = _best(table, models, required, outcome, shape, method, seed)
-    return ReleaseResult(table, partition, columns, certificate, shape, outcome.repeat or method, tuple(outcome.notes))
 
 
 def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, progress: Progress) -> Outcome:

@@ -221,6 +221,3 @@ def rare(values: Mapping[Any, int] | Iterable[object], limit: int, label: str = 
     if label in counts:
         raise BadInput(f"'{label}' is itself a value", right="choose another label for the rare values")
     return nested | ({label: few} if len(few) > 1 else few)
-
-
-__all__ = ["build_balanced", "dates", "interval_edges", "intervals", "normalize_nested", "prefix", "quantile_edges", "rare"]

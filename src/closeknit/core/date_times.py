@@ -47,6 +47,3 @@ def datetime(
     DateTime(levels=('minute', 'hour', 'day'))
     """
     return DateTime(levels=LEVELS if levels is None else tuple(levels), lo=lo, hi=hi, format=format)
-
-
-__all__ = ["DateTime", "datetime"]

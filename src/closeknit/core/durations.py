@@ -86,6 +86,3 @@ def duration(
     Duration(lo=0, hi=600, step=15, unit='minute')
     """
     return Duration(lo=lo, hi=hi, step=step, bins=bins, snap=snap, unit=unit)
-
-
-__all__ = ["Duration", "duration"]

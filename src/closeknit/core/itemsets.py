@@ -180,6 +180,3 @@ def itemset(items: Kind | str | dict[str, Any] = "flat", separator: str = ",", m
     ItemSet(items=Prefix(length=3), separator=';', most=None)
     """
     return ItemSet(items, separator, most)  # type: ignore[arg-type]
-
-
-__all__ = ["ItemSet", "itemset"]

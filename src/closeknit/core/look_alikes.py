@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Classes
 from closeknit.core.combined_secrets import Secret
 from closeknit.core.domain import Domain
-from closeknit.core.model import Model
+from closeknit.core.model import DerivedModel, Model
 from closeknit.core.table import Table
 
 Reference = tuple[Domain, NDArray[np.int64]]  # the leaves of a sensitive attribute and their rows
 
 
 @dataclass(frozen=True)
-class FoldedModel(Model):
+class FoldedModel(DerivedModel):
     """A guarantee about one attribute, judged with look-alike values as one; without look-alike values every class meets it.
 
     `model` is the guarantee as requested.
@@ -59,11 +59,6 @@ class FoldedModel(Model):
         return self.model.by_class
 
     @property
-    def monotone(self) -> bool:
-        """As the guarantee."""
-        return self.model.monotone
-
-    @property
     def forms(self) -> frozenset[str]:
         """As the guarantee."""
         return self.model.forms
@@ -72,16 +67,6 @@ class FoldedModel(Model):
     def column(self) -> str:
         """The attribute."""
         return str(self.model.column)
-
-    @property
-    def higher_is_safer(self) -> bool:
-        """As the guarantee."""
-        return self.model.higher_is_safer
-
-    @property
-    def requested(self) -> str:
-        """The limit."""
-        return self.model.requested
 
     def describe(self, domain: Domain | None) -> str:
         """The guarantee, and on which values it is required."""

@@ -338,6 +338,27 @@ class Model:
         raise NotImplementedError(f"{type(self).__name__} has no `judge_release`")
 
 
+class DerivedModel(Model):
+    """Base class of a guarantee that judges another one, `model`, on other classes; it declares what that one does."""
+
+    model: Model
+
+    @property
+    def monotone(self) -> bool:
+        """As the guarantee."""
+        return self.model.monotone
+
+    @property
+    def higher_is_safer(self) -> bool:
+        """As the guarantee."""
+        return self.model.higher_is_safer
+
+    @property
+    def requested(self) -> str:
+        """The limit."""
+        return self.model.requested
+
+
 def list_models(models: object) -> list[Model]:
     """The requested guarantees as a list; a single guarantee, or anything else, is refused.
 

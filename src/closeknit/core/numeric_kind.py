@@ -248,6 +248,3 @@ def numeric(
     Numeric(lo=0, hi=120, step=5, top=90)
     """
     return Numeric(lo, hi, step, bins, snap, top, bottom, coarsen, swap)
-
-
-__all__ = ["Numeric", "numbers_of", "numeric"]

@@ -275,6 +275,3 @@ def point(precision: int | None = None, grid: str = "geohash", within: str | Non
     Point(precision=7, grid='geohash', within=None)
     """
     return Point(precision, grid, within)
-
-
-__all__ = ["GRIDS", "Point", "point", "read_point"]

@@ -128,6 +128,3 @@ def prefix(
     Prefix(length=5, keep=3)
     """
     return Prefix(length, keep, zip3)  # type: ignore[arg-type]
-
-
-__all__ = ["Prefix", "prefix"]

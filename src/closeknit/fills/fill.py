@@ -6,19 +6,17 @@ plan guaranteed holds with any of them.
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.params import choice
-from closeknit.fills.hilbert import Hilbert
-from closeknit.fills.knn import Knn
-from closeknit.fills.sweep import Sweep
 from closeknit.kernels.geometry.boxes import Scales
+from closeknit.kernels.geometry.sorted_buckets import SortedBuckets, curve, sort_buckets
 
 
-class Fill(Protocol):
+class Fill(ABC):
     """A frozen value that picks rows."""
 
     name: ClassVar[str]
@@ -34,20 +32,11 @@ class Fill(Protocol):
         keys: NDArray[np.uint64] | None = None,
     ) -> NDArray[np.int32]:
         """Class of each row. `keys` = `curve(points)`, for whoever fills several plans of one table."""
+        shelf = sort_buckets(curve(points) if keys is None else keys, bucket_of_row, allotments.shape[1])
+        return self.pick(shelf, allotments, quasi, scales, seed)
 
-
-REGISTRY: dict[str, type[Fill]] = {fill.name: fill for fill in (Knn, Hilbert, Sweep)}
-
-
-def fill_named(name: str) -> Fill:
-    """The fill of this name with its defaults.
-
-    >>> fill_named("sweep")
-    Sweep()
-    >>> fill_named("swoop")
-    Traceback (most recent call last):
-    ...
-    closeknit.core.errors.BadInput: fill='swoop' is unknown; choose one of: knn, hilbert, sweep
-    """
-    choice("fill", name, REGISTRY)
-    return REGISTRY[name]()
+    @abstractmethod
+    def pick(
+        self, shelf: SortedBuckets, allotments: NDArray[np.int64], quasi: NDArray[np.int32], scales: Scales, seed: int
+    ) -> NDArray[np.int32]:
+        """Class of each row, from the buckets with their rows in Hilbert order."""

@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.params import choice
+from closeknit.fills.fill import Fill
 from closeknit.kernels.dealing.filling import nearest_keys
 from closeknit.kernels.dealing.seeding import ORDERS, seeds_of
 from closeknit.kernels.geometry.boxes import Scales
-from closeknit.kernels.geometry.sorted_buckets import curve, sort_buckets
+from closeknit.kernels.geometry.sorted_buckets import SortedBuckets
 
 
 @dataclass(frozen=True)
-class Hilbert:
+class Hilbert(Fill):
     """Neighbours along the curve are together.
 
     >>> from kernel_inputs import flat_scales
@@ -42,17 +43,8 @@ class Hilbert:
     def __post_init__(self) -> None:
         choice("seeds", self.seeds, ORDERS)
 
-    def fill(
-        self,
-        quasi: NDArray[np.int32],
-        scales: Scales,
-        points: NDArray[np.float64],
-        bucket_of_row: NDArray[np.int32],
-        allotments: NDArray[np.int64],
-        seed: int,
-        keys: NDArray[np.uint64] | None = None,
+    def pick(
+        self, shelf: SortedBuckets, allotments: NDArray[np.int64], quasi: NDArray[np.int32], scales: Scales, seed: int
     ) -> NDArray[np.int32]:
         """Class of each row."""
-        keys = curve(points) if keys is None else keys
-        shelf = sort_buckets(keys, bucket_of_row, allotments.shape[1])
         return nearest_keys(shelf, allotments, quasi, scales, seeds_of(self.seeds, shelf, len(allotments), seed))

@@ -22,14 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.params import choice
+from closeknit.fills.fill import Fill
 from closeknit.kernels.dealing.filling import nearest_rows
 from closeknit.kernels.dealing.seeding import ORDERS, seeds_of
 from closeknit.kernels.geometry.boxes import Scales
-from closeknit.kernels.geometry.sorted_buckets import curve, sort_buckets
+from closeknit.kernels.geometry.sorted_buckets import SortedBuckets
 
 
 @dataclass(frozen=True)
-class Knn:
+class Knn(Fill):
     """Nearest rows are together.
 
     >>> from kernel_inputs import flat_scales
@@ -49,18 +50,9 @@ class Knn:
         choice("seeds", self.seeds, ORDERS)
         choice("distance", self.distance, ("loss", "euclid"))
 
-    def fill(
-        self,
-        quasi: NDArray[np.int32],
-        scales: Scales,
-        points: NDArray[np.float64],
-        bucket_of_row: NDArray[np.int32],
-        allotments: NDArray[np.int64],
-        seed: int,
-        keys: NDArray[np.uint64] | None = None,
+    def pick(
+        self, shelf: SortedBuckets, allotments: NDArray[np.int64], quasi: NDArray[np.int32], scales: Scales, seed: int
     ) -> NDArray[np.int32]:
         """Class of each row."""
-        keys = curve(points) if keys is None else keys
-        shelf = sort_buckets(keys, bucket_of_row, allotments.shape[1])
         seeds = seeds_of(self.seeds, shelf, len(allotments), seed)
         return nearest_rows(shelf, allotments, quasi, scales, seeds, self.distance == "euclid")

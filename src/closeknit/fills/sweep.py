@@ -14,12 +14,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.fills.fill import Fill
 from closeknit.kernels.geometry.boxes import Scales
-from closeknit.kernels.geometry.sorted_buckets import by_rank, curve, sort_buckets
+from closeknit.kernels.geometry.sorted_buckets import SortedBuckets, by_rank
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Fill):
     """Equal ranks are together.
 
     >>> from kernel_inputs import flat_scales
@@ -31,16 +32,8 @@ class Sweep:
 
     name: ClassVar[str] = "sweep"
 
-    def fill(
-        self,
-        quasi: NDArray[np.int32],
-        scales: Scales,
-        points: NDArray[np.float64],
-        bucket_of_row: NDArray[np.int32],
-        allotments: NDArray[np.int64],
-        seed: int,
-        keys: NDArray[np.uint64] | None = None,
+    def pick(
+        self, shelf: SortedBuckets, allotments: NDArray[np.int64], quasi: NDArray[np.int32], scales: Scales, seed: int
     ) -> NDArray[np.int32]:
         """Class of each row; nothing is drawn, so `seed` does not matter."""
-        keys = curve(points) if keys is None else keys
-        return by_rank(sort_buckets(keys, bucket_of_row, allotments.shape[1]), allotments)
+        return by_rank(shelf, allotments)

@@ -199,6 +199,3 @@ def _is_below(kind: Kind, value: str, label: str) -> bool:
     span = _span_below(kind, label)
     assert isinstance(kind, Hierarchy) and span is not None
     return value in kind.tree.leaf_labels[span[0] : span[1] + 1]
-
-
-__all__ = ["draw_values", "draw_words", "find_misplaced", "sort_for_draws"]

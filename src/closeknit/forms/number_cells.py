@@ -254,17 +254,3 @@ def cell_notes(cells: str, bounds: bool, schema: Schema) -> list[str]:
     where = list_added(cells, bounds, schema)
     shown = {name: f" ({' and '.join(names[1:])})" if len(names) > 1 else "" for name, names in where.items()}
     return [f"column '{name}': values were drawn below the label of the class{shown[name]}" for name in where]
-
-
-__all__ = [
-    "cell_notes",
-    "close_ends",
-    "list_added",
-    "list_drawn",
-    "number_column",
-    "number_columns",
-    "read_labels",
-    "refuse_clashes",
-    "replace_labels",
-    "write_ends",
-]

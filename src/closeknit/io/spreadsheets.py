@@ -66,6 +66,7 @@ class Spreadsheet(Source):
 
     name: ClassVar[str] = "spreadsheet"
     suffixes: ClassVar[tuple[str, ...]] = (".xlsx", ".xlsm", ".xls", ".ods")
+    batch: ClassVar[int] = BATCH
 
     path: str
     sheet: str | int | None = None
@@ -176,22 +177,22 @@ class Spreadsheet(Source):
         _refuse_gaps(names[:width], left, first, where)
         check_names(names[:width], where)
         chosen = choose_columns(names[:width], wanted, where)
-        return _read_rows(rows, names[:width], chosen, (first + 1, left), where)
+        return _read_rows(rows, names[:width], chosen, (first + 1, left), where, self.batch)
 
 
 def _read_rows(
-    rows: Iterator[list[Any]], names: Sequence[str], chosen: Sequence[str], corner: tuple[int, int], where: str
+    rows: Iterator[list[Any]], names: Sequence[str], chosen: Sequence[str], corner: tuple[int, int], where: str, size: int
 ) -> Columns:
     """The rows below the header, as columns; `corner`: row number and column index of the first cell."""
     columns = {name: LooseColumn(name, where) for name in chosen}
     places = [names.index(name) for name in chosen]
     row, gap, total = corner[0], 0, 0
-    while batch := list(islice(rows, BATCH)):
+    while batch := list(islice(rows, size)):
         cells = list(zip(*batch, strict=True))
         if gap or all("" in column for column in cells):  # there may be an empty row
             batch, gap = _without_empty_end(batch, row, gap, where)
             cells = list(zip(*batch, strict=True))
-        row += BATCH
+        row += size
         if not batch:
             continue
         _refuse_unnamed(cells[len(names) :], corner, total, len(names), where)

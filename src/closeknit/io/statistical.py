@@ -23,7 +23,6 @@ from closeknit.io.names import Wanted, check_names, choose_columns
 from closeknit.io.source import Source
 from closeknit.io.statistical_dates import convert_dates
 
-BATCH = 262_144  # rows that are Python objects at once
 SMALL_BATCH = 8_192  # of a format whose rows have one length, where the next batch is found without reading those before it
 READERS = {
     ".dta": "read_dta",
@@ -83,6 +82,7 @@ class StatisticalFile(Source):
     suffixes: ClassVar[tuple[str, ...]] = tuple(READERS)
 
     files: ClassVar[tuple[str, ...]] = ("catalog",)
+    batch: ClassVar[int] = 262_144  # rows that are Python objects at once
 
     path: str
     labels: bool = True
@@ -151,7 +151,7 @@ class StatisticalFile(Source):
             return read(metadataonly=True)[1]
 
     def _batches(self, names: list[str]) -> Iterator[dict[str, list[Any]]]:
-        first, full, rows = 0, True, min(BATCH, SMALL_BATCH) if Path(self.path).suffix.lower() == ".dta" else BATCH
+        first, full, rows = 0, True, min(self.batch, SMALL_BATCH) if Path(self.path).suffix.lower() == ".dta" else self.batch
         while full:
             with self._refuse_broken_file() as read:
                 batch, _ = read(usecols=names, disable_datetime_conversion=True, row_limit=rows, row_offset=first)

@@ -35,21 +35,3 @@ REGISTRY: dict[str, type[Method]] = {
         FixedLevels,
     )
 }
-
-__all__ = [
-    "REGISTRY",
-    "Anatomy",
-    "Burel",
-    "FcmDraw",
-    "FixedLevels",
-    "Fragmentation",
-    "Incognito",
-    "Knit",
-    "Microaggregation",
-    "Mondrian",
-    "PcaDraw",
-    "Sabre",
-    "Slicing",
-    "SoftStop",
-    "StackAndDeal",
-]

@@ -29,17 +29,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from closeknit.core.method import Method, Progress
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.method import Progress
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Table
-from closeknit.methods.group_draw import check_draw, choose_secrets, draw_classes, numbers_of_groups
-from closeknit.plans.fcm import choose_variant, fcm_groups
+from closeknit.methods.group_draw import GroupDraw, choose_secrets, numbers_of_groups
+from closeknit.plans.fcm import FUZZY_WORK, choose_variant, fcm_groups
 from closeknit.plans.groups import Cells
+from closeknit.search.candidate_search import Candidates
 
 
 @dataclass(frozen=True)
-class FcmDraw(Method):
+class FcmDraw(GroupDraw):
     """For guarantees on several sensitive attributes at once.
 
     Args:
@@ -56,7 +60,7 @@ class FcmDraw(Method):
     """
 
     name = "fcm_draw"
-    needs_bound = "size"
+    affordable = FUZZY_WORK
 
     grouping: str = "auto"
     groups: int | None = None
@@ -65,29 +69,21 @@ class FcmDraw(Method):
 
     def __post_init__(self) -> None:
         choice("grouping", self.grouping, ("auto", "fuzzy", "balanced"))
-        check_draw(self.fill, self.polish, self.groups)
+        super().__post_init__()
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Group, draw, judge; the notes say which grouping ran for which number of groups."""
         counts = numbers_of_groups(len(table), max(least_rows(models), 1), self.groups)
         cells = Cells.of(table, choose_secrets(table, models))
-        ways = [VARIANTS[choose_variant(cells, c, self.grouping)] for c in counts]
-        notes = [
-            f"{self.name}: {len(cells):,} combinations of sensitive values, {c:,} groups by {way}"
-            for c, way in zip(counts, ways, strict=True)
-        ]
-        return draw_classes(
-            table,
-            models,
-            cells,
-            counts,
-            lambda cells, c: fcm_groups(cells, c, self.grouping),
-            self.fill,
-            self.polish,
-            seed,
-            progress,
-            notes,
-        )
+        variants = {c: choose_variant(cells, c, self.grouping, self.affordable) for c in counts}
+        what = f"{self.name}: {len(cells):,} combinations of sensitive values"
+        notes = [f"{what}, {c:,} groups by {VARIANTS[variant]}" for c, variant in variants.items()]
+        candidates = Candidates(table, models, progress, "filling")
+
+        def group(cells: Cells, c: int) -> NDArray[np.int32]:
+            return fcm_groups(cells, c, variants[c])
+
+        return Outcome(self._draw_classes(candidates, cells, counts, group, seed), notes=tuple(notes))
 
 
 VARIANTS = {"fuzzy": "equi-sized fuzzy c-means", "balanced": "balanced assignment"}

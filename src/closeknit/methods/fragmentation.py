@@ -31,16 +31,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from closeknit.core.errors import BadInput
-from closeknit.core.method import Method, Progress, Vetoes
+from closeknit.core.method import Progress, Vetoes
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.fill import REGISTRY as FILLS
-from closeknit.methods.plan_search import choose_target, fill_plans, largest
+from closeknit.methods.plan_search import FillingMethod, choose_target, largest
 from closeknit.plans.fragment_sizes import SIZINGS, fragment_plan
 from closeknit.plans.fragments import BOUNDS, Fragments, Space, find_fragmentation, refine_fragments
 from closeknit.plans.metric_tree import distances_of
 from closeknit.plans.plan import Plan
+from closeknit.search.candidate_search import Candidates
 from closeknit.search.vetoed_cuts import find_vetoed_cuts
 
 NOMINAL = tuple(map(Fraction, (1, 2, 3, 5, 8)))  # times t: thresholds that sizes are tried for
@@ -48,7 +48,7 @@ FINENESS = (*NOMINAL[::-1], Fraction(1, 2), Fraction(1, 4))  # times t: threshol
 
 
 @dataclass(frozen=True)
-class Fragmentation(Method):
+class Fragmentation(FillingMethod):
     """Planned for t-closeness of one sensitive attribute or several, each with its own t.
 
     Args:
@@ -79,8 +79,7 @@ class Fragmentation(Method):
     def __post_init__(self) -> None:
         choice("bound", self.bound, tuple(BOUNDS))
         choice("sizing", self.sizing, SIZINGS)
-        choice("fill", self.fill, tuple(FILLS))
-        choice("polish", self.polish, (True, False))
+        super().__post_init__()
         choice("slack", self.slack, (True, False))
         if self.columns is not None:
             object.__setattr__(self, "columns", _names(self.columns))
@@ -92,7 +91,7 @@ class Fragmentation(Method):
         t = [limit.most for _, limit in limits]
         k = max(least_rows(models), 1)
         plans = self._plans(space, t, k)
-        return Outcome(fill_plans(table, models, space.cell_of, plans, self.fill, self.polish, seed, progress))
+        return Outcome(self._fill_plans(Candidates(table, models, progress, "filling"), space.cell_of, plans, seed))
 
     def find_vetoes(self, table: Table, partition: Partition, models: Sequence[Model]) -> Vetoes:
         """No cut of a class is allowed: what ends best has been cut as far as the guarantees allow."""

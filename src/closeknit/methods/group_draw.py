@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import ceil
 
@@ -10,25 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.combined_secrets import parts
-from closeknit.core.method import Progress
 from closeknit.core.model import Model, least_rows
-from closeknit.core.params import choice, whole
-from closeknit.core.table import Outcome, Table
-from closeknit.fills.fill import REGISTRY as FILLS
-from closeknit.methods.plan_search import fill_plans
+from closeknit.core.params import whole
+from closeknit.core.table import Partition, Table
+from closeknit.methods.plan_search import FillingMethod
 from closeknit.plans.groups import Cells, adjust_k, plan_draws
-from closeknit.plans.plan import Plan
+from closeknit.search.candidate_search import Candidates
 
 Grouping = Callable[[Cells, int], NDArray[np.int32]]
 TIMES = (Fraction(1), Fraction(2), Fraction(4), Fraction(1, 2), Fraction(1, 4))  # k, the source's own first
-
-
-def check_draw(fill: object, polish: object, groups: object) -> None:
-    """The parameters of both methods."""
-    choice("fill", fill, tuple(FILLS))
-    choice("polish", polish, (True, False))
-    if groups is not None:
-        whole("groups", groups, least=1)
 
 
 def choose_secrets(table: Table, models: Sequence[Model]) -> list[str]:
@@ -50,24 +40,21 @@ def numbers_of_groups(n: int, k: int, groups: int | None) -> list[int]:
     return list(dict.fromkeys(adjust_k(n, min(max(ceil(some * times), 2), n)) for times in TIMES))
 
 
-def draw_classes(
-    table: Table,
-    models: Sequence[Model],
-    cells: Cells,
-    counts: Sequence[int],
-    grouping: Grouping,
-    fill: str,
-    polish: bool,
-    seed: int,
-    progress: Progress,
-    notes: Sequence[str],
-) -> Outcome:
-    """Classes that draw from every group, for each number of groups; the one that has the least loss is kept."""
-    k = max(least_rows(models), 1)
+class GroupDraw(FillingMethod):
+    """A method whose classes draw from every group of like sensitive values."""
 
-    def plans() -> Iterator[Plan]:
-        for c in counts:
-            yield plan_draws(grouping(cells, c), cells.of_row, k)
+    needs_bound = "size"
+    groups: int | None
 
-    partition = fill_plans(table, models, np.arange(len(table)), plans(), fill, polish, seed, progress)
-    return Outcome(partition, notes=tuple(notes))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.groups is not None:
+            whole("groups", self.groups, least=1)
+
+    def _draw_classes(
+        self, candidates: Candidates, cells: Cells, counts: Sequence[int], grouping: Grouping, seed: int
+    ) -> Partition:
+        """Classes that draw from every group, for each number of groups; the one that has the least loss is kept."""
+        k = max(least_rows(candidates.models), 1)
+        plans = (plan_draws(grouping(cells, c), cells.of_row, k) for c in counts)
+        return self._fill_plans(candidates, np.arange(len(candidates.table)), plans, seed)

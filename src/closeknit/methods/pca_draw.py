@@ -20,16 +20,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from closeknit.core.method import Method, Progress
+from closeknit.core.method import Progress
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Table
-from closeknit.methods.group_draw import check_draw, choose_secrets, draw_classes, numbers_of_groups
+from closeknit.methods.group_draw import GroupDraw, choose_secrets, numbers_of_groups
 from closeknit.plans.groups import Cells, pca_groups
+from closeknit.search.candidate_search import Candidates
 
 
 @dataclass(frozen=True)
-class PcaDraw(Method):
+class PcaDraw(GroupDraw):
     """For guarantees on several sensitive attributes at once, also of large tables.
 
     Args:
@@ -47,7 +48,6 @@ class PcaDraw(Method):
     """
 
     name = "pca_draw"
-    needs_bound = "size"
 
     groups: int | None = None
     fill: str = "knn"
@@ -56,7 +56,7 @@ class PcaDraw(Method):
     scaled: bool = True
 
     def __post_init__(self) -> None:
-        check_draw(self.fill, self.polish, self.groups)
+        super().__post_init__()
         choice("embedding", self.embedding, ("tree", "one-hot"))
         choice("scaled", self.scaled, (True, False))
 
@@ -65,7 +65,6 @@ class PcaDraw(Method):
         counts = numbers_of_groups(len(table), max(least_rows(models), 1), self.groups)
         cells = Cells.of(table, choose_secrets(table, models), self.embedding, self.scaled)
         tried = " or ".join(f"{c:,}" for c in counts)
-        notes = [
-            f"{self.name}: {len(cells):,} combinations of sensitive values, {tried} groups by the first principal component"
-        ]
-        return draw_classes(table, models, cells, counts, pca_groups, self.fill, self.polish, seed, progress, notes)
+        note = f"{self.name}: {len(cells):,} combinations of sensitive values, {tried} groups by the first principal component"
+        candidates = Candidates(table, models, progress, "filling")
+        return Outcome(self._draw_classes(candidates, cells, counts, pca_groups, seed), notes=(note,))

@@ -18,8 +18,8 @@ from closeknit.core.params import choice
 from closeknit.core.schema import Schema
 from closeknit.core.share_limits import Limits
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.fill import REGISTRY as FILLS
-from closeknit.fills.fill import fill_named
+from closeknit.fills import REGISTRY as FILLS
+from closeknit.fills import fill_named
 from closeknit.kernels.geometry.sorted_buckets import curve
 from closeknit.models import REGISTRY as MODELS
 from closeknit.plans.plan import Plan
@@ -39,49 +39,51 @@ def largest(plans: Iterable[Plan]) -> Plan:
     return max(plans, key=lambda plan: len(plan.allotments))
 
 
-def fill_plans(
-    table: Table,
-    models: Sequence[Model],
-    codes: NDArray[np.integer],
-    plans: Iterable[Plan],
-    fill: str,
-    polish: bool,
-    seed: int,
-    progress: Progress,
-    whole: bool = False,
-) -> Partition:
-    """Fill every plan; polish those that have the least loss after repair, cut them further where the guarantees allow, take
-    the best.
+class FillingMethod(Method):
+    """A method whose plans are filled, polished and cut further."""
 
-    `plans`: the plain one, then those for other nominal thresholds, the loosest first: as a rule it has the least loss.
-    `codes`: what of each row a plan is about: the leaf of one sensitive attribute, a cell of several, or the row itself. With
-    `whole`, one class of all rows is cut first: the plan for a nominal threshold of 0, which leaves everything to the cuts.
-    Plans are then made and filled, the plain one last, as long as they may end below that.
-    """
-    candidates = Candidates(table, models, progress, "filling")
-    others = _distinct(plans)
-    plain = next(others)
-    tried = chain(others, [plain]) if whole and candidates.refine_whole() else chain([plain], others)
-    filling, keys = fill_named(fill), curve(candidates.points)
-    filled: list[tuple[NDArray[np.int32], Plan]] = []
-    for plan in tried:
-        buckets, count = plan.bucket_of[codes], len(plan.allotments)
-        class_of = filling.fill(table.quasi, candidates.scales, candidates.points, buckets, plan.allotments, seed, keys)
-        if candidates.is_hopeless(class_of, count):
-            break
-        candidates.add(class_of, count)
-        filled.append((class_of, plan))
-    endings = int(np.clip(MOST_ENDED // len(table), 1, ENDINGS))
-    ranked = sorted(range(len(filled)), key=candidates.losses.__getitem__)
-    first = {i for i, (_, plan) in enumerate(filled) if plan is plain}  # always: slack must not hide it
+    fill: str
+    polish: bool
 
-    def polish_classes(class_of: NDArray[np.int32], plan: Plan) -> NDArray[np.int32]:
-        return Polish().polish(table.quasi, candidates.scales, plan.bucket_of[codes], class_of, seed) if polish else class_of
+    def __post_init__(self) -> None:
+        choice("fill", self.fill, tuple(FILLS))
+        choice("polish", self.polish, (True, False))
 
-    ended = sorted(first | {*ranked[:endings]})
-    return candidates.choose_best(
-        (polish_classes(*filled[i]), len(filled[i][1].allotments)) for i in ended if polish or i != ranked[0]
-    )
+    def _fill_plans(
+        self, candidates: Candidates, codes: NDArray[np.integer], plans: Iterable[Plan], seed: int, whole: bool = False
+    ) -> Partition:
+        """Fill every plan; polish those that have the least loss after repair, cut them where guarantees allow, take the best.
+
+        `plans`: the plain one, then those for other nominal thresholds, the loosest first: as a rule it has the least loss.
+        `codes`: what of each row a plan is about: the leaf of one sensitive attribute, a cell of several, or the row itself.
+        With `whole`, one class of all rows is cut first: the plan for a nominal threshold of 0, which leaves everything to the
+        cuts. Plans are then made and filled, the plain one last, as long as they may end below that.
+        """
+        table, others = candidates.table, _distinct(plans)
+        plain = next(others)
+        tried = chain(others, [plain]) if whole and candidates.refine_whole() else chain([plain], others)
+        filling, keys = fill_named(self.fill), curve(candidates.points)
+        filled: list[tuple[NDArray[np.int32], Plan]] = []
+        for plan in tried:
+            buckets, count = plan.bucket_of[codes], len(plan.allotments)
+            class_of = filling.fill(table.quasi, candidates.scales, candidates.points, buckets, plan.allotments, seed, keys)
+            if candidates.is_hopeless(class_of, count):
+                break
+            candidates.add(class_of, count)
+            filled.append((class_of, plan))
+        endings = int(np.clip(MOST_ENDED // len(table), 1, ENDINGS))
+        ranked = sorted(range(len(filled)), key=candidates.losses.__getitem__)
+        first = {i for i, (_, plan) in enumerate(filled) if plan is plain}  # always: slack must not hide it
+
+        def polish_classes(class_of: NDArray[np.int32], plan: Plan) -> NDArray[np.int32]:
+            if not self.polish:
+                return class_of
+            return Polish().polish(table.quasi, candidates.scales, plan.bucket_of[codes], class_of, seed)
+
+        ended = sorted(first | {*ranked[:endings]})
+        return candidates.choose_best(
+            (polish_classes(*filled[i]), len(filled[i][1].allotments)) for i in ended if self.polish or i != ranked[0]
+        )
 
 
 def _distinct(plans: Iterable[Plan]) -> Iterator[Plan]:
@@ -94,18 +96,15 @@ def _distinct(plans: Iterable[Plan]) -> Iterator[Plan]:
             yield plan
 
 
-class PlannedMethod(Method):
+class PlannedMethod(FillingMethod):
     """What SABRE and BUREL share: a plan for one guarantee, filled, polished and cut further."""
 
     scale = "plan"
-    fill: str
-    polish: bool
     slack: bool
     column: str | None
 
     def __post_init__(self) -> None:
-        choice("fill", self.fill, tuple(FILLS))
-        choice("polish", self.polish, (True, False))
+        super().__post_init__()
         choice("slack", self.slack, (True, False))
 
     @abstractmethod
@@ -123,7 +122,7 @@ class PlannedMethod(Method):
         model, column = choose_target(self, models, self.column)
         plans = self.plans(table.count_values(column), model, max(least_rows(models), 1))
         codes = table.secret(column)[0]
-        return Outcome(fill_plans(table, models, codes, plans, self.fill, self.polish, seed, progress, whole=self.slack))
+        return Outcome(self._fill_plans(Candidates(table, models, progress, "filling"), codes, plans, seed, self.slack))
 
     def find_vetoes(self, table: Table, partition: Partition, models: Sequence[Model]) -> Vetoes:
         """No cut of a class is allowed: what ends best has been cut as far as the guarantees allow."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from closeknit.core.model import Model
-from closeknit.models.average_risk import AverageRisk
-from closeknit.models.beta_likeness import BetaLikeness
-from closeknit.models.delta_disclosure import DeltaDisclosure
-from closeknit.models.delta_presence import DeltaPresence
-from closeknit.models.diverse_slicing import DiverseSlicing
-from closeknit.models.k_anonymity import KAnonymity
-from closeknit.models.k_map import KMap
-from closeknit.models.l_diversity import LDiversity
-from closeknit.models.population_uniqueness import PopulationUniqueness
-from closeknit.models.posterior_bound import PosteriorBound
-from closeknit.models.records_at_risk import RecordsAtRisk
-from closeknit.models.t_closeness import TCloseness
-from closeknit.models.transparency import Transparency
+from closeknit.models.average_risk import AverageRisk as AverageRisk
+from closeknit.models.beta_likeness import BetaLikeness as BetaLikeness
+from closeknit.models.delta_disclosure import DeltaDisclosure as DeltaDisclosure
+from closeknit.models.delta_presence import DeltaPresence as DeltaPresence
+from closeknit.models.diverse_slicing import DiverseSlicing as DiverseSlicing
+from closeknit.models.k_anonymity import KAnonymity as KAnonymity
+from closeknit.models.k_map import KMap as KMap
+from closeknit.models.l_diversity import LDiversity as LDiversity
+from closeknit.models.population_uniqueness import PopulationUniqueness as PopulationUniqueness
+from closeknit.models.posterior_bound import PosteriorBound as PosteriorBound
+from closeknit.models.records_at_risk import RecordsAtRisk as RecordsAtRisk
+from closeknit.models.t_closeness import TCloseness as TCloseness
+from closeknit.models.transparency import Transparency as Transparency
 
 REGISTRY: dict[str, type[Model]] = {
     KAnonymity.name: KAnonymity,
@@ -32,20 +32,3 @@ REGISTRY: dict[str, type[Model]] = {
     DeltaPresence.name: DeltaPresence,
     PopulationUniqueness.name: PopulationUniqueness,
 }
-
-__all__ = [
-    "REGISTRY",
-    "AverageRisk",
-    "BetaLikeness",
-    "DeltaDisclosure",
-    "DeltaPresence",
-    "DiverseSlicing",
-    "KAnonymity",
-    "KMap",
-    "LDiversity",
-    "PopulationUniqueness",
-    "PosteriorBound",
-    "RecordsAtRisk",
-    "TCloseness",
-    "Transparency",
-]

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
+from closeknit.core.covering import Covering
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import NEAR, Number, at_most
@@ -32,17 +33,7 @@ from closeknit.core.model import Model, Parameter, Verdict
 from closeknit.core.params import number
 from closeknit.core.reading import Reading
 from closeknit.models.budget import BudgetModel
-from closeknit.models.population import (
-    UNKNOWN,
-    WHY,
-    PopulationModel,
-    check_people,
-    count_all,
-    count_people,
-    cover_people,
-    is_known,
-    refuse_uncovered,
-)
+from closeknit.models.population import WHY, PopulationModel, check_people, count_people, cover_people
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -65,6 +56,7 @@ class AverageRisk(PopulationModel, BudgetModel):
 
     name = "average_risk"
     counts_classes = True
+    level_of_none = 0.0
     parameter = Parameter("r", (0.02, 0.05, 0.09, 0.1, 0.2, 0.33), least=0.001, most=0.99, rank=62)
 
     r: Number
@@ -108,8 +100,7 @@ class AverageRisk(PopulationModel, BudgetModel):
 
     def describe(self, domain: Domain | None) -> str:
         """The guarantee in one line."""
-        among = "" if self.population is None else f", in a population of {count_all(self.population):,} people"
-        return f"average risk, r = {self.r}{among}"
+        return f"average risk, r = {self.r}{self.people_text}"
 
     def explain(self, class_word: str, persons: bool) -> str:
         """A sentence for laymen."""
@@ -131,12 +122,11 @@ class AverageRisk(PopulationModel, BudgetModel):
 
     def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
         """The mean share of right matches; nothing published gives none."""
-        if self.population is None:
-            return super().judge_release(reading, originals)
-        if not is_known(self.population):
-            return Verdict(False, None, "not checkable", why=UNKNOWN)
-        inside = self._count(reading)
-        refuse_uncovered(reading, inside)
+        counted = BudgetModel if self.population is None else PopulationModel
+        return counted.judge_release(self, reading, originals)
+
+    def judge_people(self, reading: Reading, covering: Covering, inside: NDArray[np.int64]) -> Verdict:
+        """The mean share of right matches of people."""
         persons = reading.classes.persons
         level = fsum((persons / np.maximum(inside, 1)).tolist()) / max(int(persons.sum()), 1)
         return Verdict(self.holds_together_among(reading.classes, inside, False), level, "attested", why=WHY)

@@ -27,17 +27,7 @@ from closeknit.core.exact import Number, at_most, fraction
 from closeknit.core.model import Parameter, Verdict
 from closeknit.core.params import number
 from closeknit.core.reading import Reading
-from closeknit.models.population import (
-    UNKNOWN,
-    WHY,
-    PopulationModel,
-    check_people,
-    count_all,
-    count_people,
-    cover_people,
-    is_known,
-    refuse_uncovered,
-)
+from closeknit.models.population import WHY, PopulationModel, check_people, count_people, cover_people
 
 
 @dataclass(frozen=True)
@@ -80,7 +70,7 @@ class DeltaPresence(PopulationModel):
 
     def describe(self, domain: Domain | None) -> str:
         """The guarantee in one line."""
-        return f"delta-presence, {self.requested}, in a population of {count_all(self.population):,} people"
+        return f"delta-presence, {self.requested}{self.people_text}"
 
     def explain(self, class_word: str, persons: bool) -> str:
         """A sentence for laymen."""
@@ -98,15 +88,8 @@ class DeltaPresence(PopulationModel):
         """Any class may meet it."""
         return np.ones(len(classes), dtype=bool)
 
-    def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
+    def judge_people(self, reading: Reading, covering: Covering, inside: NDArray[np.int64]) -> Verdict:
         """The largest ratio of all classes; met where none is outside of the limits and no one is known to be absent."""
-        if not is_known(self.population):
-            return Verdict(False, None, "not checkable", why=UNKNOWN)
-        if len(reading.classes) == 0:
-            return Verdict(True, None, "attested", why=WHY)
-        covering = cover_people(reading, self.population)
-        inside = count_people(reading, covering)
-        refuse_uncovered(reading, inside)
         ratios = [Fraction(int(r), int(n)) for r, n in zip(reading.classes.persons, inside, strict=True)]
         outside, absent = not self.holds_among(reading.classes, inside).all(), self._shows_absence(covering)
         why = f"its classes reach from {float(min(ratios)):.4g} to {float(max(ratios)):.4g}; request wider limits"

@@ -34,7 +34,6 @@ from closeknit.core.slices import Slices
 from closeknit.models.l_diversity import LDiversity
 
 WORDS = {"local": "each bucket by itself", "size": "buckets weighed by size", "paper": "buckets weighed as printed"}
-MOST_PROFILES = 1 << 20  # that an audit looks at
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,7 @@ class DiverseSlicing(Model):
     """
 
     name = "diverse_slicing"
+    most_profiles = 1 << 20  # that an audit looks at
     parameter = Parameter("l", (2, 3, 4, 5, 6, 8, 10), least=1, rank=40)
     needs = frozenset({"release", "histograms", "persons"})
     monotone = True
@@ -132,9 +132,10 @@ class DiverseSlicing(Model):
 
     def _judge_admitted(self, slices: Slices) -> Verdict:
         """For an audit: the worst of all profiles that the buckets admit; the original ones are among them."""
-        profiles = list_profiles(slices, MOST_PROFILES)
+        most = self.most_profiles
+        profiles = list_profiles(slices, most)
         if profiles is None:
-            why = f"its buckets admit more than {MOST_PROFILES:,} profiles, and only the original rows show which of them exist"
+            why = f"its buckets admit more than {most:,} profiles, and only the original rows show which of them exist"
             return Verdict(False, None, "not checkable", why=why)
         held, level, exact = self._measure_profiles(slices, profiles)
         if held:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
+from closeknit.core.covering import Covering
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number, decimal, fraction
@@ -32,17 +33,7 @@ from closeknit.core.model import Model, Parameter, Verdict
 from closeknit.core.params import choice, number, whole
 from closeknit.core.reading import Reading
 from closeknit.models.k_anonymity import KAnonymity
-from closeknit.models.population import (
-    UNKNOWN,
-    WHY,
-    PopulationModel,
-    check_people,
-    count_all,
-    count_people,
-    cover_people,
-    is_known,
-    refuse_uncovered,
-)
+from closeknit.models.population import WHY, PopulationModel, check_people, count_people, cover_people
 
 KINDS = ("truncated", "poisson")
 MOST = 100_000  # people
@@ -122,7 +113,7 @@ class KMap(PopulationModel):
     def describe(self, domain: Domain | None) -> str:
         """The guarantee in one line."""
         if self.fraction is None:
-            return f"k-map, k = {self.k}, in a population of {count_all(self.population):,} people"
+            return f"k-map, k = {self.k}{self.people_text}"
         share = f"{float(100 * fraction('fraction', self.fraction or 0)):.6g} %"
         how = f"pi = {self.fraction}, alpha = {self.alpha}, {self.kind}"
         return (
@@ -157,14 +148,8 @@ class KMap(PopulationModel):
         """The largest k that the persons of one class are enough for."""
         return Fraction(self._reach(int(classes.persons[index])))
 
-    def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
+    def judge_people(self, reading: Reading, covering: Covering, inside: NDArray[np.int64]) -> Verdict:
         """The fewest people of the population whom the cells of a class fit."""
-        if not is_known(self.population):
-            return Verdict(False, None, "not checkable", why=UNKNOWN)
-        if len(reading.classes) == 0:
-            return Verdict(True, None, "attested", why=WHY)
-        inside = count_people(reading, cover_people(reading, self.population))
-        refuse_uncovered(reading, inside)
         fewest = int(inside.min())
         return Verdict(fewest >= self.k, float(fewest), "attested", Fraction(fewest), why=WHY)
 

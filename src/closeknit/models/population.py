@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from os import PathLike, fspath, stat
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
 from closeknit.core.covering import Covering, raw_schema
 from closeknit.core.errors import BadInput
-from closeknit.core.model import Model
+from closeknit.core.model import Model, Verdict
 from closeknit.core.params import whole
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
@@ -56,6 +56,33 @@ class PopulationModel(Model):
     """Base class of guarantees with a field `population`; None where no people are counted."""
 
     population: Any
+    level_of_none: ClassVar[float | None] = None  # what a release without classes reaches
+
+    @property
+    def people_text(self) -> str:
+        """What a text adds where people are counted."""
+        return "" if self.population is None else f", in a population of {count_all(self.population):,} people"
+
+    def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
+        """Attested where the people are known: they are not published."""
+        if not is_known(self.population):
+            return Verdict(False, None, "not checkable", why=UNKNOWN)
+        if len(reading.classes) == 0:
+            return Verdict(True, self.level_of_none, "attested", why=WHY)
+        covering = cover_people(reading, self.population)
+        inside = count_people(reading, covering)
+        refuse_uncovered(reading, inside)
+        return self.judge_people(reading, covering, inside)
+
+    def judge_people(self, reading: Reading, covering: Covering, inside: NDArray[np.int64]) -> Verdict:
+        """The guarantee measured on a release with classes.
+
+        Args:
+            reading: the written cells.
+            covering: the people whom they cover.
+            inside: people whom the cells of each class fit.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no `judge_people`")
 
     def refuse(self, classes: Classes) -> None:
         """A population that is smaller than the table."""

@@ -17,8 +17,6 @@ from closeknit.plans.plan import Plan, bucket_sizes
 from closeknit.plans.sabre_buckets import bucketize
 from closeknit.plans.sabre_sizes import ClosenessTest
 
-__all__ = ["ClosenessTest", "LikenessTest", "Plan", "bucketize", "burel_plan", "dp_partition", "halve", "sabre_plan"]
-
 Int64 = NDArray[np.int64]
 
 

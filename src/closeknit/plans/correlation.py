@@ -129,11 +129,12 @@ def has_too_many(codes: Int32) -> bool:
     return len(np.unique(codes)) * ROWS_PER_VALUE > len(codes)
 
 
-def mean_square_contingency(a: Int32, b: Int32, corrected: bool = True) -> float:
+def mean_square_contingency(a: Int32, b: Int32, corrected: bool = True, few: int = FEW) -> float:
     """phi2 of two attributes, from 0 (independent) to 1 (the one with fewer values follows from the other).
 
     phi2 = X / (min(dA, dB) - 1), where X sums (f_ij - f_i f_j)^2 / (f_i f_j) over the dA and dB values that occur; 0 if an
     attribute has one value. `corrected`: X loses what chance adds, (dA-1)(dB-1)/(n-1), and d becomes d - (d-1)^2/(n-1).
+    `few`: cells up to which pairs are counted in a table; more are sorted, with the same result.
 
     >>> sex, name = np.array([0, 0, 1, 1], dtype=np.int32), np.array([0, 1, 2, 3], dtype=np.int32)
     >>> mean_square_contingency(sex, sex), mean_square_contingency(sex, name)
@@ -141,7 +142,7 @@ def mean_square_contingency(a: Int32, b: Int32, corrected: bool = True) -> float
     >>> mean_square_contingency(sex, name, corrected=False)
     1.0
     """
-    return _phi2(_count_values(a), _count_values(b), corrected)
+    return _phi2(_count_values(a), _count_values(b), corrected, few)
 
 
 Observed = tuple[Int64, Int64]  # values numbered without gaps, and how many rows have each
@@ -152,13 +153,13 @@ def _count_values(codes: Int32) -> Observed:
     return ranks.astype(np.int64), counts
 
 
-def _phi2(first: Observed, second: Observed, corrected: bool) -> float:
+def _phi2(first: Observed, second: Observed, corrected: bool, few: int = FEW) -> float:
     (a, of_a), (b, of_b) = first, second
     n, da, db = len(a), len(of_a), len(of_b)
     if min(da, db) < 2:
         return 0.0
     pairs = a * db + b
-    if da * db <= max(FEW, n):
+    if da * db <= max(few, n):
         table = np.bincount(pairs, minlength=da * db)
         seen = np.flatnonzero(table)
         both = table[seen]

@@ -31,8 +31,8 @@ MORE = (
 FUZZY_WORK = 1 << 25  # combinations * groups^2 up to which fuzzy is chosen: 20,000 combinations at 40 groups
 
 
-def choose_variant(cells: Cells, c: int, grouping: str = "auto") -> str:
-    """Which of the two is used: `auto` takes fuzzy c-means where it is affordable.
+def choose_variant(cells: Cells, c: int, grouping: str = "auto", affordable: int = FUZZY_WORK) -> str:
+    """Which of the two is used: `auto` takes fuzzy c-means up to the `affordable` work.
 
     >>> few = Cells(np.arange(3), np.arange(3.0)[:, None], np.ones(3, np.int64))
     >>> choose_variant(few, 2), choose_variant(few, 2, "balanced")
@@ -40,7 +40,7 @@ def choose_variant(cells: Cells, c: int, grouping: str = "auto") -> str:
     """
     if grouping != "auto":
         return grouping
-    return "fuzzy" if len(cells) * c * c <= FUZZY_WORK else "balanced"
+    return "fuzzy" if len(cells) * c * c <= affordable else "balanced"
 
 
 def fcm_groups(cells: Cells, c: int, grouping: str = "auto") -> NDArray[np.int32]:

@@ -153,6 +153,3 @@ def _case(name: str, labels: Mapping[str, str]) -> str:
     quoted = [(value.replace("'", "''"), label.replace("'", "''")) for value, label in labels.items()]
     lines = [f"  WHEN '{value}' THEN '{label}'" for value, label in quoted]
     return "\n".join([f"CASE CAST({column} AS VARCHAR)", *lines, "  ELSE '*'", f"END AS {column}"])
-
-
-__all__ = ["Recoding"]

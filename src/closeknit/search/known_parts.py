@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Classes, Histogram
 from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets, parts
 from closeknit.core.domain import Domain
-from closeknit.core.model import Model
+from closeknit.core.model import DerivedModel, Model
 from closeknit.core.table import Table
 
 
 @dataclass(frozen=True, eq=False)
-class KnownPartModel(Model):
+class KnownPartModel(DerivedModel):
     """A guarantee about a sensitive attribute, met by a class only if every known part of it meets it."""
 
     name = "known_part"
@@ -49,21 +49,6 @@ class KnownPartModel(Model):
         worst = np.full(len(classes), np.inf if self.model.higher_is_safer else -np.inf)
         (np.minimum if self.model.higher_is_safer else np.maximum).at(worst, owner, self.model.levels(seen))
         return worst
-
-    @property
-    def monotone(self) -> bool:
-        """As the guarantee."""
-        return self.model.monotone
-
-    @property
-    def higher_is_safer(self) -> bool:
-        """As the guarantee."""
-        return self.model.higher_is_safer
-
-    @property
-    def requested(self) -> str:
-        """The limit."""
-        return self.model.requested
 
     def describe(self, domain: Domain | None) -> str:
         """The guarantee and where it is judged."""

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,6 @@ from closeknit.web.server import make_app
 from closeknit.web.settings import Settings
 
 HEADERS = 32 * 1024  # bytes of the head of a request
-PATIENCE_WITH_HEADS = 15.0  # seconds for the head of a request, from the connection or the previous response on
-PATIENCE_WITH_READERS = 60.0  # seconds for a client that reads nothing of its response
 GRACE = 3  # seconds for unfinished responses when the server stops
 
 
@@ -55,7 +54,7 @@ def configure_server(app: FastAPI, settings: Settings, tls: tuple[Path, Path] | 
     given: dict[str, Any] = {} if tls is None else {"ssl_certfile": tls[0], "ssl_keyfile": tls[1]}
     return uvicorn.Config(
         app,
-        http=PatientProtocol,
+        http=partial(PatientProtocol, settings),  # type: ignore[arg-type]
         ws="none",
         loop="asyncio",
         log_config=None,
@@ -109,10 +108,14 @@ class PatientProtocol(H11Protocol):
 
     _reader: asyncio.TimerHandle | None = None
 
+    def __init__(self, settings: Settings, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._settings = settings
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timer for the head of a request."""
         super().connection_made(transport)
-        self._clock = self.loop.call_later(PATIENCE_WITH_HEADS, self._close_idle)
+        self._clock = self.loop.call_later(self._settings.patience_with_heads, self._close_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the timers."""
@@ -124,7 +127,7 @@ class PatientProtocol(H11Protocol):
         """Start the timer for the reader: the send buffer is full."""
         super().pause_writing()
         self._cancel_reader()
-        self._reader = self.loop.call_later(PATIENCE_WITH_READERS, self.transport.abort)
+        self._reader = self.loop.call_later(self._settings.patience_with_readers, self.transport.abort)
 
     def resume_writing(self) -> None:
         """Cancel that timer: the client reads."""
@@ -135,7 +138,7 @@ class PatientProtocol(H11Protocol):
         """Restart the timer for the next request."""
         super().on_response_complete()
         self._clock.cancel()
-        self._clock = self.loop.call_later(PATIENCE_WITH_HEADS, self._close_idle)
+        self._clock = self.loop.call_later(self._settings.patience_with_heads, self._close_idle)
 
     def _cancel_reader(self) -> None:
         if self._reader is not None:

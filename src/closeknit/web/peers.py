@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,10 +11,10 @@ ROOT = 0
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))  # Linux only
 
 
-def of_another_user(client: int, server: int, tables: tuple[Path, ...] = TABLES) -> bool:
+def of_another_user(client: int, server: int, tables: tuple[Path, ...] = TABLES, trusted: Container[int] = (ROOT,)) -> bool:
     """Whether another local user than the one who runs the server opened the connection between these ports.
 
-    Every user can read the single-use code in the command line of the browser.
+    Every user can read the single-use code in the command line of the browser. `trusted` users may.
 
     >>> of_another_user(1, 2)
     False
@@ -23,7 +24,7 @@ def of_another_user(client: int, server: int, tables: tuple[Path, ...] = TABLES)
             for line in table.read_text(encoding="ascii").splitlines()[1:]:
                 parts = line.split()
                 if (_port(parts[1]), _port(parts[2])) == (client, server):
-                    return int(parts[7]) not in (ROOT, os.getuid())
+                    return (user := int(parts[7])) not in trusted and user != os.getuid()
     return False
 
 

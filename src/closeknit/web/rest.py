@@ -174,6 +174,14 @@ def read_small(upload: UploadFile, settings: Settings, what: str) -> bytes:
     return text
 
 
+def read_small_text(upload: UploadFile, settings: Settings, what: str) -> str:
+    """Read a small uploaded text file; one that is not UTF-8 is refused."""
+    try:
+        return read_small(upload, settings, what).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadInput(f"the {what} is not UTF-8 text", right="save it as UTF-8") from None
+
+
 def check_file(case: Case, place: Path) -> Path:
     """Return a file of a finished release; refused if there is none."""
     if case.gone is not None:

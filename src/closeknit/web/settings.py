@@ -44,6 +44,8 @@ class Settings:
     session: float = 12 * 3600.0  # seconds for which a login is valid
     code: float = 600.0  # seconds for which the single-use code is valid
     patience: float = 20.0  # seconds without a byte
+    patience_with_heads: float = 15.0  # seconds for the head of a request, from the connection or the last response on
+    patience_with_readers: float = 60.0  # seconds for a client that reads nothing of its response
     slowest: int = 20_000  # bytes a second of a body, beyond the first seconds of patience
     connections: int = 500
     turns: int = 12  # requests of one owner that are answered at the same time; there are 40 threads for all

@@ -18,14 +18,7 @@ from closeknit.web.worker_process import WorkerProcess
 
 REMEMBERED = 3  # finished tasks of each kind
 TICK = 0.05  # seconds between two checks of running processes
-WAITING, RUNNING, DONE, FAILED, CANCELLED, INTERRUPTED = STATES = (
-    "waiting",
-    "running",
-    "done",
-    "failed",
-    "cancelled",
-    "interrupted",
-)
+WAITING, RUNNING, DONE, FAILED, CANCELLED, INTERRUPTED = ("waiting", "running", "done", "failed", "cancelled", "interrupted")
 CUT_OFF = "the server stopped before the task was finished, and the table was deleted; upload it again"
 STOPPED = "the server stopped before the task was finished; start it again"
 ENDED = "the process of this task ended: it needed more memory than the server allows, or was killed"

@@ -140,6 +140,3 @@ def _schema(reasons: Mapping[str, Guess], kinds: Mapping[str, Kind], seen: Mappi
         person=next(iter(having("person")), None),
         missing=list(dict.fromkeys(marker for one in seen.values() for marker in one.markers)),
     )
-
-
-__all__ = ["Guess", "Suggestion", "suggest"]

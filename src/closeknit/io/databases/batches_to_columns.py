@@ -16,17 +16,17 @@ from closeknit.io.batches import cells_in
 
 EPOCH = date(1970, 1, 1).toordinal()
 ROWS = 65_536  # of a batch
-SPARE = 1_000_000  # distinct values that may be held twice
+SPARE = 1_000_000
 FIRST_DAY, LAST_DAY = date.min.toordinal() - EPOCH, date.max.toordinal() - EPOCH
 BINARY = "cells of bytes are not supported"
 NO_BYTES = "leave the column out, or convert it to text in the query"
 
 
 class Coder:
-    """One column as it arrives: a code per row, and each distinct value about once."""
+    """One column as it arrives: a code per row, and each distinct value about once; `spare` of them may be held twice."""
 
-    def __init__(self, name: str, place: object) -> None:
-        self.name, self.place = name, place
+    def __init__(self, name: str, place: object, spare: int = SPARE) -> None:
+        self.name, self.place, self.spare = name, place, spare
         self.chunks: list[pa.Array] = []
         self.held = self.distinct = 0
 
@@ -42,7 +42,7 @@ class Coder:
         coded = plain.dictionary_encode()
         self.chunks.append(coded)
         self.held += len(coded.dictionary)
-        if self.held > 2 * self.distinct + SPARE:
+        if self.held > 2 * self.distinct + self.spare:
             self.chunks = [self._merge()]
             self.held = self.distinct = len(self.chunks[0].dictionary)
 

@@ -77,6 +77,3 @@ class Duckdb(Transactional):
         self.connection.register("closeknit_rows", self.arrange(columns))
         self.fetch(f"INSERT INTO {self.render(table)} SELECT * FROM closeknit_rows")
         self.connection.unregister("closeknit_rows")
-
-    def commit(self) -> None:
-        self.fetch("COMMIT")

@@ -82,9 +82,6 @@ class Sqlite(Transactional):
         for rows in self.rows_of(columns):
             self.connection.executemany(f"INSERT INTO {self.render(table)} VALUES ({marks})", rows)
 
-    def commit(self) -> None:
-        self.fetch("COMMIT")
-
 
 def refuse_no_file(file: Path, place: str, writes: bool) -> None:
     """Refuse a file that is not there: to open it would create it."""

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from closeknit.api import compare, frontier
-from closeknit.api.comparing import list_methods
-from closeknit.api.parameter_sweep import choose_sweep, strictness
+from closeknit.api.comparing import choose_axis, list_methods
+from closeknit.api.parameter_sweep import choose_sweep
 from closeknit.api.recipe import Recipe
 from closeknit.core.certificate import model_form
 from closeknit.core.columns import Columns
 from closeknit.core.comparison import Comparison, MethodResult
 from closeknit.core.errors import BadInput
-from closeknit.core.frontier import Frontier, Point, front_of
+from closeknit.core.frontier import Frontier, Point
 from closeknit.core.method import Progress, can_plan
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
@@ -183,22 +183,13 @@ def _snapping(columns: Columns, recipe: Recipe, choices: Choices, seed: int) -> 
 
 def from_comparison(found: Comparison, of: int) -> Choices:
     """Convert a comparison to points; the axis is the strictest guarantee that has a level."""
-    known = [
-        i
-        for i, _ in enumerate(found.measures)
-        if any(row.measured and row.measured[i].level is not None for row in found.methods)
-    ]
-    place = min(known, key=lambda i: strictness(found.measures[i].parameter), default=None)
-    levels = [row.measured[place].level if row.measured and place is not None else None for row in found.methods]
-    higher = place is not None and found.measures[place].higher_is_safer
-    front = front_of(levels, [row.loss.a if row.loss else None for row in found.methods], higher)
+    head, levels, front = choose_axis(found)
     points = tuple(
         _build_point(i, row, level=levels[i], measured=tuple(measured.text for measured in row.measured), front=front[i])
         for i, row in enumerate(found.methods)
     )
-    head = "level" if place is None else found.measures[place].name
     names = tuple(measure.name for measure in found.measures)
-    return Choices(found.rows, of, found.guarantees, names, head, higher, points, _best(points))
+    return Choices(found.rows, of, found.guarantees, names, head.name, head.higher_is_safer, points, _best(points))
 
 
 def vary_guarantee(

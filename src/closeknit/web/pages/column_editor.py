@@ -6,15 +6,14 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Request, UploadFile
+from fastapi import APIRouter, Depends, Form, Request, UploadFile
 from starlette.responses import PlainTextResponse, Response
 
-from closeknit.core.columns import Column
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kind_forms import kind_form
 from closeknit.web.case_tasks import draft_of
-from closeknit.web.cases import Case
+from closeknit.web.desk.draft import Draft
 from closeknit.web.desk.fields import number_of
 from closeknit.web.desk.roles import kind_of, missing_of, role_of, with_importance, with_kind, with_unique
 from closeknit.web.desk.tree_builders import build_kind, list_builders
@@ -32,9 +31,8 @@ from closeknit.web.desk.trees import as_hierarchy, bind_column, preview, tree_vi
 from closeknit.web.pages.drafts import change, changes
 from closeknit.web.pages.page_common import UNFIT, StartedCase, page, redirect_to
 from closeknit.web.pages.roles_step import column_name, columns_of
-from closeknit.web.rest import read_small
+from closeknit.web.rest import read_small_text
 from closeknit.web.routing import AllCases, AllTasks, FormFields, LimitedRoute
-from closeknit.web.tasks import Tasks
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
 Path = list[str]
@@ -42,42 +40,49 @@ Short = Annotated[str, Form(max_length=200)]
 Ticked = Annotated[list[str] | None, Form()]
 
 
+class _Visit:
+    """A request to the page of a column."""
+
+    def __init__(self, request: Request, case: StartedCase, tasks: AllTasks, number: int) -> None:
+        self.request, self.case, self.tasks, self.number = request, case, tasks, number
+        table = columns_of(case)
+        self.name = column_name(table, number)
+        self.column, self.draft = table[self.name], draft_of(case)
+        self.missing = missing_of(self.draft)
+
+    def page(self, errors: dict[str, str] | None = None, given: Mapping[str, str] | None = None) -> Response:
+        """Show the column; `errors` and `given` are those of a form that was refused."""
+        draft, name = self.draft, self.name
+        shown: dict[str, Any] = {"name": name, "number": self.number, "role": role_of(draft, name)}
+        schema = draft.get("schema") or {}
+        shown |= {"changes": changes(self.case), "importance": (schema.get("importance") or {}).get(name, 1)}
+        shown["unique"] = name in (schema.get("allow_unique") or [])
+        found = errors or {}
+        if (form := kind_of(draft, name)) is not None:
+            shown |= _describe_kind(self, form, given, found)
+        return page(self.request, self.case, self.tasks, "column", UNFIT if errors else 200, errors=found, **shown)
+
+    def save(self, place: str, edit: Callable[[], Draft], given: Mapping[str, str] | None = None) -> Response:
+        """Change the draft; what is wrong is shown at the form `place`."""
+        try:
+            change(self.case, edit())
+        except BadInput as bad:
+            return self.page({place: str(bad)}, given)
+        return redirect_to(self.case, "columns", self.number)
+
+
+Visit = Annotated[_Visit, Depends()]
+
+
 @router.get("/tables/{id}/columns/{number}")
-def column(request: Request, case: StartedCase, tasks: AllTasks, number: int) -> Response:
+def column(visit: Visit) -> Response:
     """Show the tree of a column, its values at each level, and the preview of a builder."""
-    return _page(request, case, tasks, number)
+    return visit.page()
 
 
-def _page(
-    request: Request,
-    case: Case,
-    tasks: Tasks,
-    number: int,
-    errors: dict[str, str] | None = None,
-    given: Mapping[str, str] | None = None,
-) -> Response:
-    draft, table = draft_of(case), columns_of(case)
-    name = column_name(table, number)
-    shown: dict[str, Any] = {"name": name, "number": number, "role": role_of(draft, name), "changes": changes(case)}
-    schema = draft.get("schema") or {}
-    shown["importance"] = (schema.get("importance") or {}).get(name, 1)
-    shown["unique"] = name in (schema.get("allow_unique") or [])
-    found = errors or {}
-    if (form := kind_of(draft, name)) is not None:
-        shown |= _describe_kind(table[name], name, form, missing_of(draft), request.query_params, given, found)
-    return page(request, case, tasks, "column", UNFIT if errors else 200, errors=found, **shown)
-
-
-def _describe_kind(
-    column: Column,
-    name: str,
-    form: Any,
-    missing: list[str],
-    requested: Mapping[str, str],
-    given: Mapping[str, str] | None,
-    errors: dict[str, str],
-) -> dict[str, Any]:
+def _describe_kind(visit: _Visit, form: Any, given: Mapping[str, str] | None, errors: dict[str, str]) -> dict[str, Any]:
     """Return tree, levels and builders of a column with a kind; mistakes become sentences in `errors`."""
+    column, name, missing, requested = visit.column, visit.name, visit.missing, visit.request.query_params
     builders = list_builders(column, name, missing)
     typed = dict(given or requested)
     builder = typed.get("builder", "")
@@ -136,44 +141,32 @@ def _inner(node: Any) -> list[Path]:
 
 
 @router.post("/tables/{id}/columns/{number}/kind")
-def kind(request: Request, case: StartedCase, tasks: AllTasks, number: int, typed: FormFields) -> Response:
+def kind(visit: Visit, typed: FormFields) -> Response:
     """Use the result of a builder."""
-    name, draft = column_name(columns_of(case), number), draft_of(case)
-    column, missing = columns_of(case)[name], missing_of(draft)
-    builders = list_builders(column, name, missing)
-    builder = typed.get("builder", "")
-    try:
+
+    def edit() -> Draft:
+        builder, builders = typed.get("builder", ""), list_builders(visit.column, visit.name, visit.missing)
         if builder not in builders:
             raise BadInput(f"there is no builder '{builder}' for this column", right=suggest_name(builder, builders))
         given = fields_in(builders[builder], typed)
-        change(case, with_kind(draft, name, build_kind(builder, column, name, given, missing)))
-    except BadInput as bad:
-        return _page(request, case, tasks, number, {"builder": str(bad)}, typed)
-    return redirect_to(case, "columns", number)
+        return with_kind(visit.draft, visit.name, build_kind(builder, visit.column, visit.name, given, visit.missing))
+
+    return visit.save("builder", edit, typed)
 
 
 @router.post("/tables/{id}/columns/{number}/tree")
 def tree(
-    request: Request,
-    case: StartedCase,
-    tasks: AllTasks,
-    number: int,
-    do: Short,
-    node: Ticked = None,
-    label: Short = "",
-    under: Annotated[str, Form(max_length=5000)] = "[]",
+    visit: Visit, do: Short, node: Ticked = None, label: Short = "", under: Annotated[str, Form(max_length=5000)] = "[]"
 ) -> Response:
     """Rename, move, merge or dissolve the ticked nodes."""
-    table, draft = columns_of(case), draft_of(case)
-    name = column_name(table, number)
-    try:
+
+    def edit() -> Draft:
         paths = [path_of(text) for text in node or []]
         if not paths:
             raise BadInput("nothing is ticked", right="tick the nodes to change")
-        change(case, edit_tree(draft, table[name], name, _edit(do, paths, label, under)))
-    except BadInput as bad:
-        return _page(request, case, tasks, number, {"edit": str(bad)})
-    return redirect_to(case, "columns", number)
+        return edit_tree(visit.draft, visit.column, visit.name, _edit(do, paths, label, under))
+
+    return visit.save("edit", edit)
 
 
 def _edit(do: str, paths: list[Path], label: str, under: str) -> Callable[[Hierarchy], Hierarchy]:
@@ -191,69 +184,49 @@ def _edit(do: str, paths: list[Path], label: str, under: str) -> Callable[[Hiera
 
 
 @router.post("/tables/{id}/columns/{number}/level")
-def level(request: Request, case: StartedCase, tasks: AllTasks, number: int, level: Short = "0") -> Response:
+def level(visit: Visit, level: Short = "0") -> Response:
     """Replace the values of a column by their nodes at a level of its declared tree."""
-    table, draft = columns_of(case), draft_of(case)
-    name = column_name(table, number)
-    try:
+
+    def edit() -> Draft:
         chosen: Any = number_of("level", level.strip() or "0")
-        change(case, edit_tree(draft, table[name], name, lambda tree: coarsen_values(tree, chosen)))
-    except BadInput as bad:
-        return _page(request, case, tasks, number, {"level": str(bad)})
-    return redirect_to(case, "columns", number)
+        return edit_tree(visit.draft, visit.column, visit.name, lambda tree: coarsen_values(tree, chosen))
+
+    return visit.save("level", edit)
 
 
 @router.post("/tables/{id}/columns/{number}/import")
-def import_hierarchy(
-    request: Request,
-    case: StartedCase,
-    cases: AllCases,
-    tasks: AllTasks,
-    number: int,
-    hierarchy: UploadFile,
-    from_data: Short = "",
-) -> Response:
+def import_hierarchy(visit: Visit, cases: AllCases, hierarchy: UploadFile, from_data: Short = "") -> Response:
     """Import a hierarchy from a file with one value per line."""
-    table, draft = columns_of(case), draft_of(case)
-    name = column_name(table, number)
-    try:
-        text = read_small(hierarchy, cases.settings, "hierarchy").decode("utf-8-sig")
-        form = kind_form(import_csv(text, from_data=bool(from_data)))
-        bind_column(table[name], name, form, missing_of(draft))  # refuse one that lacks a value of the column
-        change(case, with_kind(draft, name, form))
-    except UnicodeDecodeError:
-        return _page(request, case, tasks, number, {"import": "the hierarchy is not UTF-8 text; save it as UTF-8"})
-    except BadInput as bad:
-        return _page(request, case, tasks, number, {"import": str(bad)})
-    return redirect_to(case, "columns", number)
+
+    def edit() -> Draft:
+        form = kind_form(import_csv(read_small_text(hierarchy, cases.settings, "hierarchy"), from_data=bool(from_data)))
+        bind_column(visit.column, visit.name, form, visit.missing)  # refuse one that lacks a value of the column
+        return with_kind(visit.draft, visit.name, form)
+
+    return visit.save("import", edit)
 
 
 @router.get("/tables/{id}/columns/{number}/hierarchy.csv")
-def export_hierarchy(case: StartedCase, number: int) -> Response:
+def export_hierarchy(visit: Visit) -> Response:
     """Export the hierarchy as such a file."""
-    table, draft = columns_of(case), draft_of(case)
-    name = column_name(table, number)
-    text = export_csv(as_hierarchy(bind_column(table[name], name, kind_of(draft, name) or "flat", missing_of(draft))))
-    plain = "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in name)
+    form = kind_of(visit.draft, visit.name) or "flat"
+    text = export_csv(as_hierarchy(bind_column(visit.column, visit.name, form, visit.missing)))
+    plain = "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in visit.name)
     return PlainTextResponse(text, headers={"content-disposition": f'attachment; filename="{plain}.csv"'})
 
 
 @router.post("/tables/{id}/columns/{number}/more")
-def more(
-    request: Request, case: StartedCase, tasks: AllTasks, number: int, importance: Short = "", unique: Short = ""
-) -> Response:
+def more(visit: Visit, importance: Short = "", unique: Short = "") -> Response:
     """Set the importance of a column for the loss, or whether values of a plain one may occur once."""
-    draft = draft_of(case)
-    name = column_name(columns_of(case), number)
-    try:
-        if role_of(draft, name) == "plain":
-            draft = with_unique(draft, name, bool(unique))
-        elif importance.strip():
-            weight: Any = number_of("importance", importance.strip())
-            if not float(weight if not isinstance(weight, str) else 1) > 0:
-                raise BadInput(f"importance={weight} is too small", right="it must be more than 0")
-            draft = with_importance(draft, name, None if weight == 1 else weight)
-        change(case, draft)
-    except BadInput as bad:
-        return _page(request, case, tasks, number, {"more": str(bad)})
-    return redirect_to(case, "columns", number)
+
+    def edit() -> Draft:
+        if role_of(visit.draft, visit.name) == "plain":
+            return with_unique(visit.draft, visit.name, bool(unique))
+        if not importance.strip():
+            return visit.draft
+        weight: Any = number_of("importance", importance.strip())
+        if not float(weight if not isinstance(weight, str) else 1) > 0:
+            raise BadInput(f"importance={weight} is too small", right="it must be more than 0")
+        return with_importance(visit.draft, visit.name, None if weight == 1 else weight)
+
+    return visit.save("more", edit)

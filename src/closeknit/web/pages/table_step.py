@@ -25,7 +25,7 @@ from closeknit.web.desk.table_preview import csv_format, rename_file
 from closeknit.web.pages.drafts import change, mark_table
 from closeknit.web.pages.page_common import STEP_OF, UNFIT, StartedCase, Work, page, redirect_to, work_of
 from closeknit.web.responses import templates
-from closeknit.web.rest import read_small
+from closeknit.web.rest import read_small_text
 from closeknit.web.routing import AllCases, AllTasks, LimitedRoute, OwnCase
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
@@ -94,12 +94,9 @@ def set_sheet(
 def recipe(request: Request, case: StartedCase, cases: AllCases, tasks: AllTasks, recipe: UploadFile) -> Response:
     """Start from an uploaded recipe, restricted to this table."""
     try:
-        draft = confine_paths(
-            read_draft(read_small(recipe, cases.settings, "recipe").decode("utf-8-sig")), case.table.name, case.people
-        )
+        given = read_draft(read_small_text(recipe, cases.settings, "recipe"))
+        draft = confine_paths(given, case.table.name, case.people)
         recipe_of(draft, case.folder)
-    except UnicodeDecodeError:
-        return _page(request, case, tasks, {"recipe": "the recipe is not UTF-8 text; save it as UTF-8"})
     except BadInput as bad:
         return _page(request, case, tasks, {"recipe": str(bad)})
     change(case, draft)
