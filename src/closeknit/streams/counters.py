@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MINIMA = ("fewest_persons", "smallest")  # counters that are combined by a minimum, or a maximum, and not by a sum
-MAXIMA = ("largest", "delay_most", "wait_most", "clock_jump_most", "outage_most")
+MAXIMA = ("largest", "delay_most", "wait_most", "clock_jump_most", "outage_most", "input_outage_most")
 SUMS = ("vacuous", "unknown_of", "alarms", "alike")  # counted by number or name
 
 
@@ -59,6 +59,9 @@ class Counters:
     outage_most: float = 0.0  # seconds
     outage_sum: float = 0.0
     held: int = 0  # rows that waited for it
+    input_outages: int = 0  # of the input
+    input_outage_most: float = 0.0  # seconds
+    input_outage_sum: float = 0.0
     formulas: list[str] = field(default_factory=list)  # columns with cells that a spreadsheet may run
     alike: dict[str, int] = field(default_factory=dict)  # by column: published classes with look-alike values
     keys: int = 0  # rows whose key was compared with earlier ones
@@ -169,6 +172,23 @@ class Counters:
         """
         self.clock_jumps, self.clock_jump_most = self.clock_jumps + 1, max(self.clock_jump_most, seconds)
 
+    def count_outage(self, seconds: float, side: str = "") -> None:
+        """Count an outage of the output, or of the input.
+
+        Args:
+            seconds: how long it lasted.
+            side: "input_" for the input.
+
+        >>> counters = Counters()
+        >>> counters.count_outage(2.5, "input_")
+        >>> counters.input_outages, counters.input_outage_most, counters.outages
+        (1, 2.5, 0)
+        """
+        outages, most, total = f"{side}outages", f"{side}outage_most", f"{side}outage_sum"
+        setattr(self, outages, getattr(self, outages) + 1)
+        setattr(self, most, max(getattr(self, most), seconds))
+        setattr(self, total, getattr(self, total) + seconds)
+
     def list_faults(self) -> list[str]:
         """A sentence for each kind of row, value or device that was not as declared.
 
@@ -179,6 +199,7 @@ class Counters:
         said = [f"column '{name}': in {count:,} spans of rows too many values were outside its domain" for name, count in spans]
         jumped = f"the clock jumped {self.clock_jumps:,} times, by at most {self.clock_jump_most:,.0f} seconds"
         down = f"the output was down {self.outages:,} times, for at most {self.outage_most:,.0f} seconds"
+        silent = f"the input was down {self.input_outages:,} times"
         counted = {
             "refused": f"{self.refused:,} rows with a value outside its declared domain were refused",
             "repeated": f"{self.repeated:,} rows that repeat a key or position were refused",
@@ -187,6 +208,7 @@ class Counters:
             "clock_jumps": f"{jumped}; delays did not follow it",
             "overdue": f"{self.overdue:,} rows were published after their delay",
             "outages": f"{down}; {self.held:,} rows waited for it",
+            "input_outages": f"{silent}, for at most {self.input_outage_most:,.0f} seconds",
         }
         return said + [text for name, text in counted.items() if getattr(self, name)]
 

@@ -21,7 +21,7 @@ from closeknit.streams.arrival_order import ArrivalOrder, cells_of
 from closeknit.streams.checkpoint_folder import CheckpointFolder, Tick
 from closeknit.streams.input_rules import parse_seconds
 from closeknit.streams.lines import ArrivedRow, RejectedLine
-from closeknit.streams.outages import SLOW, Outages
+from closeknit.streams.outages import Outages, PatientSource
 from closeknit.streams.run_clock import RunClock
 from closeknit.streams.sinks import BufferedSink, Rejects, Sink
 from closeknit.streams.sources import Block, Source
@@ -85,11 +85,13 @@ class StreamRun:
     _now: float = 0.0
     _saved_at: int = 0
     _offset: int | None = None  # of the input
+    _settled: int = 0  # published rows that a sink does not hold back
 
     def __post_init__(self) -> None:
         rules, counters = self.stream.rules, self.stream.counters
         self.order.set_rules(rules, counters)
         self._outages = Outages(counters, parse_seconds("patience", rules.patience), lambda: self.stopping())
+        self._patient = PatientSource(self.source, self._outages)
 
     def begin(self) -> None:
         """Begin a new stream: the first checkpoint is saved before anything is written."""
@@ -110,7 +112,7 @@ class StreamRun:
         self.order.last, self._now = metadata["last"], metadata["now"]
         self.order.known = dict.fromkeys(metadata.get("keys", np.empty(0)).tolist())
         self.number, self.batches, self.set_aside = metadata["number"], metadata["batches"], metadata["rejected"]
-        self._replay, self._saved_at = deque(ticks), self.stream.position
+        self._replay, self._saved_at, self._settled = deque(ticks), self.stream.position, self.stream.counters.rows_out
 
     def run(self) -> bool:
         """Process the input.
@@ -122,7 +124,7 @@ class StreamRun:
             if self.stopping() and self.folder is not None:
                 self._save_checkpoint()
                 return False
-            block = None if self.stopping() else self.source.read(PATIENCE if self._by_clock else None)
+            block = None if self.stopping() else self._patient.read(PATIENCE if self._by_clock else None)
             if block is None:
                 self._finish()
             else:
@@ -131,10 +133,17 @@ class StreamRun:
                     self._tick(self._time(), silent=True)
                 if self.folder is not None and self.stream.position - self._saved_at >= self.every and not self._replay:
                     self._save_checkpoint()
-            if isinstance(self.sink, BufferedSink):
-                self.sink.settle()
+            self._settle()
             self.watch(self, False)
         return True
+
+    def _settle(self, saving: bool = False) -> None:
+        """Write what a sink has collected, with the certificate of these rows and all before them."""
+        if isinstance(self.sink, BufferedSink):
+            act = partial(self.sink.settle, lambda: self.stream.certificate.to_json(), saving)
+            if self._outages.write(act):
+                self.stream.counters.held += self.stream.counters.rows_out - self._settled
+            self._settled = self.stream.counters.rows_out
 
     def _take(self, block: Block) -> None:
         good, bad = self.order.check_rows(block.rows)
@@ -214,7 +223,7 @@ class StreamRun:
         for batch in batches:
             if self.folder is not None:
                 self.folder.sync()
-            held |= self._outages.write(partial(self.sink.write, self.batches + 1, batch)) > SLOW
+            held |= self._outages.write(partial(self.sink.write, self.batches + 1, batch))
             self.batches += 1
             self.stream.counters.held += batch.rows if held else 0
 
@@ -247,6 +256,7 @@ class StreamRun:
     def _save_checkpoint(self) -> None:
         """Save a checkpoint, after everything before it is safe."""
         assert self.folder is not None
+        self._settle(saving=True)
         self.number += 1
         metadata = {
             "number": self.number,
