@@ -412,3 +412,40 @@ def test_a_server_that_is_killed_again_and_again_loses_no_row(tmp_path: Path) ->
                 break
         server.kill()
     assert state["published"] + state["suppressed"] == len(many) and len(found) == state["published"]
+
+
+def test_rows_are_published_into_a_table_that_the_operator_allows(
+    postgresql: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    monkeypatch.setenv("CLINIC", postgresql.url())
+    name = f"http_{os.getpid()}"
+    table = {**RECIPE, "output": {"url": "${CLINIC}", "table": name}}
+    app = team(tmp_path / "home", outputs=("${CLINIC}",))
+    client = TestClient(app, HERE, raise_server_exceptions=False, follow_redirects=False, headers=ANN)
+
+    def refuse(says: str, recipe: dict[str, Any], sink: str) -> None:
+        files = {"recipe": ("recipe.yaml", yaml.safe_dump(recipe).encode())}
+        answer = client.post("/api/streams", files=files, data={"sink": sink})
+        assert answer.status_code == 400 and says in answer.text, answer.text
+
+    refuse("names no table", RECIPE, "table")
+    refuse("names a table", table, "batches")
+    refuse("may not publish into this database", {**RECIPE, "output": {"url": "${OTHER}", "table": "x"}}, "table")
+    refuse("may not publish into this database", {**RECIPE, "output": {"url_file": "/etc/passwd", "table": "x"}}, "table")
+    path = new(client, table, sink="table")
+    stream = stream_of(client, path)
+    assert client.get(f"{path}/rows").status_code == client.get(f"{path}/batches").status_code == 409
+    with psycopg.connect(postgresql.url(), autocommit=True) as connection:
+        end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+        for first in range(0, 40, 10):
+            assert send(client, path, first, ROWS[first : first + 10]).status_code == 202
+            work(stream)
+            connection.execute(end)
+        refuse("exists already", table, "table")
+        client.post(f"{path}/close")
+        assert run_stream(stream.folder, "table", 1000, 10**6, None)
+        ills = [ill for (ill,) in connection.execute(f"SELECT ill FROM {name}").fetchall()]
+        assert sorted(ills) == sorted(row["ill"] for row in ROWS)
+        (certificate,) = connection.execute(f"SELECT certificate FROM {name}_certificate").fetchone()
+        assert json.loads(certificate)["rows"] == 40 and "Download" not in client.get(path.removeprefix("/api")).text

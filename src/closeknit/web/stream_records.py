@@ -33,7 +33,7 @@ class StreamState(BaseModel):
 
     id: str
     name: str
-    sink: str = Field(description="batches, or the file to which rows are appended")
+    sink: str = Field(description="batches, table, or the file to which rows are appended")
     made: datetime
     state: Literal["starting", "running", "closing", "ended", "stopped"]
     accepted: int = Field(description="rows accepted from all senders")
