@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from closeknit.streams.waiting_times import WaitingTimes
 
 MINIMA = ("fewest_persons", "smallest")  # counters that are combined by a minimum, or a maximum, and not by a sum
 MAXIMA = ("largest", "delay_most", "wait_most", "clock_jump_most", "outage_most", "input_outage_most")
@@ -65,6 +68,12 @@ class Counters:
     formulas: list[str] = field(default_factory=list)  # columns with cells that a spreadsheet may run
     alike: dict[str, int] = field(default_factory=dict)  # by column: published classes with look-alike values
     keys: int = 0  # rows whose key was compared with earlier ones
+    as_other: int = 0  # rows published with the value "other", because a declared reference does not have theirs
+    timed_out: int = 0  # published rows whose delay in seconds is known
+    wait_sum: float = 0.0  # seconds
+
+    def __post_init__(self) -> None:
+        self.waiting: WaitingTimes | None = None  # of a running stream: when its rows arrived; not a count
 
     @property
     def pending(self) -> int:
@@ -75,6 +84,11 @@ class Counters:
     def loss(self) -> float:
         """Mean loss of the published rows; 0 if there are none."""
         return self.loss_sum / self.rows_out if self.rows_out else 0.0
+
+    @property
+    def wait_mean(self) -> float | None:
+        """Mean delay of the published rows in seconds; None if no clock was read."""
+        return self.wait_sum / self.timed_out if self.timed_out else None
 
     def count_classes(
         self,
@@ -113,6 +127,9 @@ class Counters:
         self.delay_most = max(self.delay_most, now - int(positions.min()))
         self.delay_sum += int((now - positions).sum())
         self.loss_sum += float(sizes @ losses)
+        if self.waiting is not None:
+            self.timed_out += len(positions)
+            self.wait_sum += self.waiting.sum_waits(positions)
 
     def add_losses(self, sizes: Sequence[int], costs: NDArray[np.float64], unknown: int) -> None:
         """Add the loss of published classes in every column, one class after the other.
@@ -203,6 +220,7 @@ class Counters:
         counted = {
             "refused": f"{self.refused:,} rows with a value outside its declared domain were refused",
             "repeated": f"{self.repeated:,} rows that repeat a key or position were refused",
+            "as_other": f"{self.as_other:,} rows had no value, or one that is not declared, and have the value 'other'",
             "late": f"{self.late:,} rows were late",
             "early": f"{self.early:,} rows with a time far ahead were refused",
             "clock_jumps": f"{jumped}; delays did not follow it",
@@ -214,4 +232,4 @@ class Counters:
 
     def record(self) -> dict[str, Any]:
         """The counters as plain numbers."""
-        return {**asdict(self), "pending": self.pending, "loss": self.loss}
+        return {**asdict(self), "pending": self.pending, "loss": self.loss, "wait_mean": self.wait_mean}

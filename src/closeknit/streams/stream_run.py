@@ -6,6 +6,7 @@ replayed after a kill, with the same positions, batch numbers and choices.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.streams.arrival_order import ArrivalOrder, cells_of
 from closeknit.streams.checkpoint_folder import CheckpointFolder, Tick
+from closeknit.streams.drift import UndeclaredValue
 from closeknit.streams.input_rules import parse_seconds
 from closeknit.streams.lines import ArrivedRow, RejectedLine
 from closeknit.streams.outages import Outages, PatientSource
@@ -26,6 +28,7 @@ from closeknit.streams.run_clock import RunClock
 from closeknit.streams.sinks import BufferedSink, Rejects, Sink
 from closeknit.streams.sources import Block, Source
 from closeknit.streams.stream import Stream
+from closeknit.streams.waiting_times import WaitingTimes
 
 PATIENCE = 0.2  # seconds of silence after which a stream with a delay in seconds gets a tick
 
@@ -91,6 +94,7 @@ class StreamRun:
         rules, counters = self.stream.rules, self.stream.counters
         self.order.set_rules(rules, counters)
         self._outages = Outages(counters, parse_seconds("patience", rules.patience), lambda: self.stopping())
+        self._waiting = counters.waiting = WaitingTimes()
         self._patient = PatientSource(self.source, self._outages)
 
     def begin(self) -> None:
@@ -112,6 +116,7 @@ class StreamRun:
         self.order.last, self._now = metadata["last"], metadata["now"]
         self.order.known = dict.fromkeys(metadata.get("keys", np.empty(0)).tolist())
         self.number, self.batches, self.set_aside = metadata["number"], metadata["batches"], metadata["rejected"]
+        self._waiting = self.stream.counters.waiting = WaitingTimes(metadata.get("waiting"))
         self._replay, self._saved_at, self._settled = deque(ticks), self.stream.position, self.stream.counters.rows_out
 
     def run(self) -> bool:
@@ -169,6 +174,8 @@ class StreamRun:
         self._replay_ticks()
 
     def _push(self, rows: list[ArrivedRow]) -> None:
+        self._waiting.note(self.stream.position, self._read_seconds())
+        self._waiting.forget(self.stream.pending.first)
         fresh, keys, repeated = self.order.check_keys(rows, self.stream.coder.digest)
         before, self._offset = self.stream.position, rows[-1].end if rows else self._offset
         batches = self.stream.batches_of(cells_of([found.row for found in fresh], self.stream.schema.used))
@@ -176,7 +183,7 @@ class StreamRun:
             if fresh:
                 self._emit(batches, Tick(self._now, before + len(fresh), None, self._offset))
         except BadInput as bad:
-            if self.stream.position != before:
+            if self.stream.position != before or isinstance(bad, UndeclaredValue):
                 raise
             for key in keys:  # a refused row may be corrected
                 del self.order.known[key]
@@ -203,6 +210,7 @@ class StreamRun:
     def _tick(self, now: float, silent: bool = False, noted: bool = False) -> None:
         """Advance the time; `noted`: it is known again after a crash; `silent`: no row depends on it."""
         counters, self._now = self.stream.counters, now
+        self._waiting.note(self.stream.position, self._read_seconds())
         tick = Tick(now, self.stream.position, self.batches, self._offset)
         before = counters.suppressed, self.batches
         if not silent and not noted:
@@ -268,11 +276,16 @@ class StreamRun:
             "keys": np.array(list(self.order.known), dtype=np.uint64),
             "rejected": self.set_aside,
             "now": self._now,
+            "waiting": self._waiting.entries(),
         }
         self.folder.save(self.stream, metadata)
         self.source.commit()
         self._saved_at = self.stream.position
         self.watch(self, True)
+
+    def _read_seconds(self) -> float:
+        """The time from which delays in seconds are measured: that of the stream, or the clock if it has none."""
+        return self._now if self.stream.timed else time.time()
 
     def _time(self) -> float:
         """The time, which never decreases, also after a restart."""
