@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -28,7 +31,7 @@ from closeknit.streams.postgresql_sink import PostgresqlSink
 from closeknit.streams.postgresql_source import PostgresqlSource
 from closeknit.streams.sinks import SinkDown
 from conftest import SOAK_SEED
-from database_servers import ESCAPED, PASSWORD, Server
+from database_servers import ESCAPED, PASSWORD, Server, free_port, lower_rights, postgresql_folder
 from stream_runs import Run, as_ndjson, some_rows, write_recipe
 from tcp_proxy import Proxy
 
@@ -236,6 +239,47 @@ def test_sessions_that_are_ended_and_a_server_that_is_stopped_are_waited_for(
     run = started(url, tmp_path, table, "--flush")
     assert run.wait() == 0 and written(client, f"{table}_out") == expected, run.said
     proxy[0].stop()
+
+
+@pytest.mark.soak
+def test_a_server_that_is_stopped_and_started_ten_times(expected: Cells, tmp_path: Path) -> None:
+    """A server of its own, which is stopped as an administrator does it, and at once, as in a power failure."""
+    programs, data = postgresql_folder(), Path(mkdtemp(prefix="closeknit-stopped-"))  # pytest's own folders are for its user
+    assert programs is not None
+    given = data / "password"
+    given.write_text(PASSWORD, encoding="utf-8")
+    user: Any = lower_rights(data, "postgres")
+    control = [str(programs / "pg_ctl"), "-D", str(data / "data"), "-w", "-s"]
+    port = free_port()
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories="
+
+    def call(*words: str) -> None:
+        subprocess.run([*control, *words], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **user)
+
+    words = ["-U", "closeknit", "-A", "scram-sha-256", f"--pwfile={given}", "-E", "UTF8", "--locale=C.UTF-8"]
+    subprocess.run([programs / "initdb", "-D", data / "data", *words], check=True, stdout=subprocess.DEVNULL, **user)
+    call("-o", options, "-l", str(data / "log"), "start")
+    url, table = Server("postgresql", port, 0).url("postgres"), "people"
+    try:
+        with psycopg.connect(url, autocommit=True) as client:
+            client.execute(f"CREATE TABLE {table} ({PEOPLE})")
+        run = started(url, tmp_path, table, "--counters", tmp_path / "counters.json")
+        for part in range(10):
+            with psycopg.connect(url, autocommit=True) as client:
+                add(client, table, ROWS[70 * part : 70 * (part + 1)])
+                wait_for_rows(client, f"{table}_out", 70 * part - 10, run)
+            call("-m", "immediate" if part % 2 else "fast", "stop")
+            time.sleep(random.Random(SOAK_SEED + part).random())
+            call("-o", options, "-l", str(data / "log"), "start")
+        with psycopg.connect(url, autocommit=True) as client:
+            wait_for_rows(client, f"{table}_out", 660, run)
+            run.send(signal.SIGTERM)
+            assert run.wait() == 0 and counted(tmp_path)["input_outages"] >= 5, run.said
+            run = started(url, tmp_path, table, "--flush")
+            assert run.wait() == 0 and written(client, f"{table}_out") == expected, run.said
+    finally:
+        call("-m", "immediate", "stop")
+        shutil.rmtree(data)
 
 
 def wait_for_rows(client: Any, table: str, count: int, run: Run) -> None:
@@ -467,7 +511,18 @@ def test_the_command_refuses_in_one_sentence(
     refuse("is a table of a database", "-i", "in.csv", "--input-table", table)
     refuse("--flush is for Spark and databases", "-i", "in.csv", "--flush")
     refuse("cannot be sent to a database as CSV", "-i", "in.csv", "-o", "${CLINIC}", "--output-format", "csv", *home)
-    refuse("it is not empty", "-i", "${CLINIC}", "--input-table", table, "-o", "${CLINIC}", "--output-table", table, *home)
+    refuse(
+        f"the table '{table}' is not empty",
+        "-i",
+        "${CLINIC}",
+        "--input-table",
+        table,
+        "-o",
+        "${CLINIC}",
+        "--output-table",
+        table,
+        *home,
+    )
     write_recipe(tmp_path, stream=STREAM, output={"url": "${CLINIC}", "table": "x", "shoe": 1})
     refuse("shoe", "-i", "in.csv")
     write_recipe(tmp_path, stream=None, models=[{"k_anonymity": {"k": 2}}], output={"url": "${CLINIC}", "table": "x"})

@@ -52,7 +52,7 @@ class WaitingTimes:
         """
         known = self.entries()
         place = np.maximum(np.searchsorted(known[:, 0], positions, side="right") - 1, 0)
-        return float(len(positions) * self.now - known[place, 1].sum()) if len(known) else 0.0
+        return float((self.now - known[place, 1]).sum()) if len(known) else 0.0
 
     def forget(self, first: int) -> None:
         """Drop the times of rows before a position.
