@@ -116,10 +116,8 @@ def audit(
         found += find_text_faults(claimed, source_of(data).read_certificate()) if stored else []
         findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed, shape.attested), *found]
     signatures, unsigned = check_signatures(certificate, content, key, in_folder)
-    rolling = claimed is not None and claimed.rolling
-    unchecked += [OF_A_STREAM] if rolling else []
-    # earlier formats had other orders of rows and other notes; a stream adds batch after batch
-    canonical = claimed is not None and claimed.format == FORMAT and not rolling
+    unchecked += [OF_A_STREAM] if claimed and claimed.rolling else []  # earlier formats had other orders and notes
+    canonical = claimed is not None and claimed.format == FORMAT and not claimed.rolling  # a stream adds batch after batch
     if claimed and canonical:
         faults += find_note_faults(claimed, shape.read_labels(columns, schema), shape, formulas)
     unchecked += uncounted

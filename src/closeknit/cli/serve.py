@@ -47,6 +47,15 @@ def ui(
             )  # one user
 
 
+ReadDatabases = Annotated[
+    list[str] | None, typer.Option(help="Database whose tables users may read, such as '${CLINIC_URL}'; may be repeated.")
+]
+OutputDatabases = Annotated[
+    list[str] | None,
+    typer.Option(help="PostgreSQL database into whose tables streams may publish, such as '${CLINIC_URL}'; may be repeated."),
+]
+
+
 def serve(
     token_file: Annotated[Path, typer.Option(help="File of lines 'name: token', one per user; readable by you alone.")],
     home: Annotated[Path, typer.Option(help="Private folder for tables and releases, kept between runs.")],
@@ -67,15 +76,8 @@ def serve(
     keep_hours: Annotated[float, typer.Option(min=0.01, help="Hours after which an untouched job is deleted.")] = 24.0,
     max_streams: Annotated[int, typer.Option(min=0, help="Most streams of one user.")] = 10,
     queue_rows: Annotated[int, typer.Option(min=1, help="Rows of a stream that may wait before more are refused.")] = 100_000,
-    database: Annotated[
-        list[str] | None, typer.Option(help="Database whose tables users may read, such as '${CLINIC_URL}'; may be repeated.")
-    ] = None,
-    output_database: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="PostgreSQL database into whose tables streams may publish, such as '${CLINIC_URL}'; may be repeated."
-        ),
-    ] = None,
+    database: ReadDatabases = None,
+    output_database: OutputDatabases = None,
 ) -> None:
     """Serve pages and REST service to a team: each user has a token and sees only their own tables.
 

@@ -1,7 +1,7 @@
 """Outages: an output that is down gets the same batch again and again until it succeeds, an input is asked again.
 
 While the output is down nothing is read, so no more rows are held in memory than before: the sender waits (a pipe), or its rows
-stay where they are (a file, Redis, a table). While the input is down the stream goes on: rows that become due are published. A
+stay where they are (a file, Redis, a table). While the input is down, rows that become due are published. A
 sink raises `SinkDown` and a source `SourceDown` only if the same call may be repeated, so no row is lost or doubled. If
 patience ends, the run ends with an error, and resumes from its checkpoint when it is started again.
 """
