@@ -27,6 +27,7 @@
     soft_stop  loss of SoftStop on Adult compared with Knit and Mondrian
     stream_delay  loss of every stream over the mean and the largest delay, and the picture of it in the docs
     stream_speed  rows a second of every stream, and memory over 50,000,000 rows
+    stream_ends  rows a second of streams from files, PostgreSQL, HTTP and Spark to files and PostgreSQL
     spark    Mondrian and SABRE on 1,000,000 to 100,000,000 generated rows on Spark, compared with its reading and writing
     databases  1,000,000 generated rows out of PostgreSQL and back, compared with `psql \\copy`
     databases_large  the same with 10,000,000 rows
@@ -79,6 +80,7 @@ import soft_stop
 import speed
 import start
 import stream_delay
+import stream_ends
 import stream_speed
 import web
 import workload
@@ -113,6 +115,7 @@ BENCHMARKS = {
     "soft_stop": ("SoftStop: what safety against a known algorithm costs", soft_stop.run),
     "stream_delay": ("Streams: loss over delay", stream_delay.run),
     "stream_speed": ("Streams: rows a second, and memory", stream_speed.run),
+    "stream_ends": ("Streams: rows a second from end to end", stream_ends.run),
     "spark": ("Spark: large tables on this machine", on_spark.run),
     "databases": ("Databases: out of PostgreSQL and back", databases.run),
     "databases_large": ("Databases: ten million rows out of PostgreSQL and back", databases.run_large),

@@ -84,12 +84,12 @@ def _job(client: httpx.Client, recipe: Path, table: Path, answers: list[float]) 
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[httpx.Client]:
+def serving(folder: Path, *options: str) -> Iterator[httpx.Client]:
     """`closeknit serve` in a process of its own, and one who may ask it."""
     token, tokens = secrets.token_hex(16), folder / "tokens"
     tokens.write_text(f"ann: {token}\n", encoding="utf-8")
     tokens.chmod(0o600)
-    words = [*COMMAND, "serve", "--token-file", str(tokens), "--home", str(folder / "jobs"), "--port", "0"]
+    words = [*COMMAND, "serve", "--token-file", str(tokens), "--home", str(folder / "jobs"), "--port", "0", *options]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         try:
             output: Any = server.stdout

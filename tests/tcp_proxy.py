@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
@@ -13,12 +14,14 @@ class Proxy:
 
     Args:
         target: the port of the server.
-        cut: how many bytes of each connection pass; None = all.
+        cut: how many bytes of each connection pass, or a function that returns it for the next one; None = all.
+        port: where it listens; by default a free port.
     """
 
-    def __init__(self, target: int, cut: int | None = None) -> None:
+    def __init__(self, target: int, cut: Callable[[], int | None] | int | None = None, port: int = 0) -> None:
         self.target, self.cut, self.passed = target, cut, 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.ends: list[socket.socket] = []
+        self.listener = socket.create_server(("127.0.0.1", port))
         self.port = int(self.listener.getsockname()[1])
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -29,7 +32,9 @@ class Proxy:
             except OSError:
                 return
             server = socket.create_connection(("127.0.0.1", self.target))
-            threading.Thread(target=self._pass, args=(client, server, self.cut), daemon=True).start()
+            self.ends += [client, server]
+            cut = self.cut() if callable(self.cut) else self.cut
+            threading.Thread(target=self._pass, args=(client, server, cut), daemon=True).start()
             threading.Thread(target=self._pass, args=(server, client, None), daemon=True).start()
 
     def _pass(self, source: socket.socket, sink: socket.socket, cut: int | None) -> None:
@@ -47,6 +52,13 @@ class Proxy:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
+
+    def stop(self) -> None:
+        """Refuse connections, and cut those that are open."""
+        for end in (self.listener, *self.ends):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
 
     def __enter__(self) -> Proxy:
         return self

@@ -377,3 +377,18 @@ def test_the_nearest_rows_are_the_beginning_of_the_order_of_all(numbers: list[in
     nearest = _sort_nearest(far, here, part_of, count).tolist()
     whole = [2 * i for i in sorted(free, key=lambda i: numbers[i])]
     assert count <= len(nearest) and nearest == whole[: len(nearest)]
+
+
+def test_an_audit_recomputes_the_rolling_certificate() -> None:
+    """From the rows of all batches: batches with the same cells are one class, and a claim that is better is found."""
+    schema = ck.Schema(quasi={"age": ck.numeric(0, 9)}, sensitive={"ill": ck.flat()})
+    stream = ck.Castle(schema, k=3, delta=20, l=2, seed=1)
+    rows = Columns.of({"age": [i % 10 for i in range(300)], "ill": ["flu" if i % 3 else "gout" for i in range(300)]})
+    published = stream.push_many(rows)
+    stated = ck.Certificate.from_json(stream.certificate.to_json())
+    found = ck.audit(published, certificate=stated)
+    assert found.ok and stated.rolling and any("a stream so far" in note for note in found.notes), found
+    assert not ck.audit(published.take(np.arange(1, published.rows)), certificate=stated).ok
+    better = stated.guarantees[1].model_copy(update={"measured": 9.0})
+    lie = stated.model_copy(update={"guarantees": (stated.guarantees[0], better)})
+    assert any("states better" in finding for finding in ck.audit(published, certificate=lie).findings)

@@ -241,3 +241,12 @@ def test_the_command_follows_a_clock_that_no_one_can_set(name: str, tmp_path: Pa
     assert jumping.batches == straight.batches and len(straight.batches) > 5
     assert without.counters.clock_jumps == 0 and (stream.counters.clock_jumps, stream.counters.clock_jump_most) == (2, 9000.0)
     assert "the clock jumped 2 times, by at most 9,000 seconds; delays did not follow it" in stream.certificate.notes
+
+
+@pytest.mark.parametrize("rule", [{"key": "record"}, {"late": "accept"}, {"jump": "1h"}, {"patience": "2h"}])
+def test_rules_of_inputs_and_outputs_are_refused_where_no_one_follows_them(rule: dict[str, Any]) -> None:
+    stream = build("castle", InputRules(**rule))
+    for act in (lambda: stream.push(people(1)[0]), lambda: stream.push_many(as_columns(people(5)))):
+        with pytest.raises(ck.BadInput, match=f"the rule {next(iter(rule))}=.* belongs to an input and output"):
+            act()
+    assert stream.position == 0

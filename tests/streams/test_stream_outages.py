@@ -145,3 +145,39 @@ def test_a_batch_whose_answer_redis_could_not_send_is_written_once(
         writer.write(4, BATCH)
     server.process.terminate()
     server.process.wait()
+
+
+class Noting(Output):
+    """The time at which each row is published."""
+
+    run: Any
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times: dict[int, float] = {}
+
+    def write(self, number: int, batch: Columns) -> None:
+        super().write(number, batch)
+        self.times.update((row["id"], self.run._now) for row in self.batches[number])
+
+
+@every_timed
+def test_the_mean_delay_in_seconds_is_that_of_the_published_rows(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compared with the time at which the output gets each row, also after a restart."""
+    monkeypatch.setattr("closeknit.streams.sources.CHUNK", 300)
+    arrived = [float(i + i * i // 90) for i in range(200)]
+    rows = [{**row, "seen": seen} for row, seen in zip(people(200), arrived, strict=True)]
+    output, ended = Noting(), []
+    for calls in (60, 1_000_000):
+        output.run = run = start(tmp_path, build(name, delta="40s"), rows, output, time="seen", kept=True)
+        turns = iter(range(calls))
+        run.stopping = lambda turns=turns: next(turns, None) is None
+        ended.append(run.run())
+        run.folder.close()  # type: ignore[union-attr]
+    waits = [now - arrived[each] for each, now in output.times.items()]
+    counters = run.stream.counters
+    assert ended == [False, True] and len(waits) == counters.timed_out == counters.rows_out
+    assert abs(counters.wait_sum - sum(waits)) < 1e-6
+    assert counters.wait_mean is not None and 0 < counters.wait_mean <= 40

@@ -42,7 +42,18 @@ def ui(
                 threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
         with open_temporary_workspace() as home:
-            run(Settings(home=home, port=port, session=float("inf"), each=1000, databases=None), None, announce)  # one user
+            run(
+                Settings(home=home, port=port, session=float("inf"), each=1000, databases=None, outputs=None), None, announce
+            )  # one user
+
+
+ReadDatabases = Annotated[
+    list[str] | None, typer.Option(help="Database whose tables users may read, such as '${CLINIC_URL}'; may be repeated.")
+]
+OutputDatabases = Annotated[
+    list[str] | None,
+    typer.Option(help="PostgreSQL database into whose tables streams may publish, such as '${CLINIC_URL}'; may be repeated."),
+]
 
 
 def serve(
@@ -65,9 +76,8 @@ def serve(
     keep_hours: Annotated[float, typer.Option(min=0.01, help="Hours after which an untouched job is deleted.")] = 24.0,
     max_streams: Annotated[int, typer.Option(min=0, help="Most streams of one user.")] = 10,
     queue_rows: Annotated[int, typer.Option(min=1, help="Rows of a stream that may wait before more are refused.")] = 100_000,
-    database: Annotated[
-        list[str] | None, typer.Option(help="Database whose tables users may read, such as '${CLINIC_URL}'; may be repeated.")
-    ] = None,
+    database: ReadDatabases = None,
+    output_database: OutputDatabases = None,
 ) -> None:
     """Serve pages and REST service to a team: each user has a token and sees only their own tables.
 
@@ -110,6 +120,7 @@ def serve(
                 streams=max_streams,
                 queue=queue_rows,
                 databases=tuple(map(check_database, database or ())),
+                outputs=tuple(map(check_database, output_database or ())),
             )
             run(settings, tokens, lambda _, here: typer.echo(f"{here.address}  for {len(tokens)} users"), tls)
 

@@ -276,7 +276,8 @@ def _connect_sink(places: Places, sink: Any, resuming: bool) -> Sink:
         if not places.force:
             right = "choose another one, or use --force to replace it"
             sink.close()
-            raise BadInput("it is not empty", file=sink.place, right=right)
+            named = f"the table '{places.output.database.table}'" if isinstance(places.output, TableAddress) else "it"
+            raise BadInput(f"{named} is not empty", file=sink.place, right=right)
         sink.empty()  # before the first checkpoint: whatever it holds later is our own
     return sink  # type: ignore[no-any-return]
 

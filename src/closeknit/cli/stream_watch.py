@@ -79,6 +79,7 @@ def describe_counts(stream: Stream, set_aside: int = 0) -> str:
     text = "rows in {rows_in:,}, out {rows_out:,}, pending {pending:,}, suppressed {suppressed:,}".format(**counted)
     aside = f", set aside {set_aside:,}" if set_aside else ""
     delays = f"delay at most {counted['delay_most']:,}, mean {counted['delay_sum'] / out:,.1f} rows"
+    delays += "" if counted["wait_mean"] is None else f", {counted['wait_mean']:,.1f} seconds"
     faults = "".join(f"; {fault}" for fault in stream.counters.list_faults())
     return f"{text}{aside}; {delays}; loss {counted['loss']:.4f}; batches {counted['batches']:,}{faults}"
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from closeknit.core.method import Method
     from closeknit.core.table import Form
 
+ROLLING = "so far: it covers the rows that have been published; levels and sizes are those of batches"  # of a stream
 PEOPLE = "a certificate states the number of people of a population, not where they are"
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
@@ -256,6 +257,11 @@ class Certificate(Document):
         """
         hidden = {"status": "attested", "measured": None, "exact": None, "worst": None, "alone": None, "why": why}
         return self.model_copy(update={"guarantees": tuple(one.model_copy(update=hidden) for one in self.guarantees)})
+
+    @property
+    def rolling(self) -> bool:
+        """Whether it is that of a stream so far, which knows its batches, and neither its classes nor its content."""
+        return ROLLING in self.notes and not self.content_sha256
 
     @property
     def ok(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from glob import escape
 from hashlib import sha256
@@ -38,6 +38,13 @@ ENGINES = {
     "duckdb": ("duckdb", "Duckdb"),
 }
 OTHERS = ("mssql", "oracle", "snowflake", "bigquery", "redshift", "trino", "clickhouse", "databricks", "cockroachdb")
+PATIENCE = {  # seconds after which libpq gives up a server that is gone without a word, and milliseconds
+    "connect_timeout": "10",
+    "keepalives_idle": "10",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -254,10 +261,11 @@ class Database(Source):
             side = "output" if writes else "input"
             right = f"name it with --{side}-table, or in the recipe: {{url: ..., table: schema.name}}"
             raise BadInput("a stream needs a table, not a query", file=self.place, right=right)
-        return TableName.of(self.table), self._connect(writes)
+        return TableName.of(self.table), self._connect(writes, PATIENCE)
 
-    def _connect(self, writes: bool) -> Any:
+    def _connect(self, writes: bool, options: Mapping[str, str] | None = None) -> Any:
         link = self._address.open()
+        link = link if options is None else replace(link, options={**options, **link.options})
         scheme = link.scheme.partition("+")[0]
         module, name = ENGINES.get(scheme, ("alchemy", "Alchemy"))
         try:

@@ -53,6 +53,7 @@ def begin_stream(
     Returns:
         A streaming frame of the published rows.
     """
+    stream.rules.refuse_run_rules("a query of Spark")
     _check_columns(frame, stream, shards, orders, time)
     types = _types(frame, stream, shards)
     options = {"by": shards.by, "shards": shards.parts, "order": list(orders), "time": time, "types": types, **(kept or {})}

@@ -243,10 +243,11 @@ class Coder:
             known = Column(column.values[kept], np.arange(len(kept), dtype=np.int32))
             codes, _, leaf_values = self.schema.encode_column(known, "", kind)
             shown[kept] = leaf_values[codes].tolist()
-        digests = [MISSING if value is None else self._secret_digest(value_text(value)) for value in shown.tolist()]
+        digests = [MISSING if value is None else self.secret_digest(value_text(value)) for value in shown.tolist()]
         return shown, np.array(digests, dtype=np.int64), outside
 
-    def _secret_digest(self, text: str) -> int:
+    def secret_digest(self, text: str) -> int:
+        """A number that stands for a sensitive value."""
         return self.digest("=" + (fold_text(text) if self._folds else text)) >> 1
 
     def _persons(self, columns: Columns) -> Ints | None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from closeknit.streams.waiting_times import WaitingTimes
+
 MINIMA = ("fewest_persons", "smallest")  # counters that are combined by a minimum, or a maximum, and not by a sum
-MAXIMA = ("largest", "delay_most", "wait_most", "clock_jump_most", "outage_most")
+MAXIMA = ("largest", "delay_most", "wait_most", "clock_jump_most", "outage_most", "input_outage_most")
 SUMS = ("vacuous", "unknown_of", "alarms", "alike")  # counted by number or name
 
 
@@ -59,9 +62,18 @@ class Counters:
     outage_most: float = 0.0  # seconds
     outage_sum: float = 0.0
     held: int = 0  # rows that waited for it
+    input_outages: int = 0  # of the input
+    input_outage_most: float = 0.0  # seconds
+    input_outage_sum: float = 0.0
     formulas: list[str] = field(default_factory=list)  # columns with cells that a spreadsheet may run
     alike: dict[str, int] = field(default_factory=dict)  # by column: published classes with look-alike values
     keys: int = 0  # rows whose key was compared with earlier ones
+    as_other: int = 0  # rows published with the value "other", because a declared reference does not have theirs
+    timed_out: int = 0  # published rows whose delay in seconds is known
+    wait_sum: float = 0.0  # seconds
+
+    def __post_init__(self) -> None:
+        self.waiting: WaitingTimes | None = None  # of a running stream: when its rows arrived; not a count
 
     @property
     def pending(self) -> int:
@@ -72,6 +84,11 @@ class Counters:
     def loss(self) -> float:
         """Mean loss of the published rows; 0 if there are none."""
         return self.loss_sum / self.rows_out if self.rows_out else 0.0
+
+    @property
+    def wait_mean(self) -> float | None:
+        """Mean delay of the published rows in seconds; None if no clock was read."""
+        return self.wait_sum / self.timed_out if self.timed_out else None
 
     def count_classes(
         self,
@@ -110,6 +127,9 @@ class Counters:
         self.delay_most = max(self.delay_most, now - int(positions.min()))
         self.delay_sum += int((now - positions).sum())
         self.loss_sum += float(sizes @ losses)
+        if self.waiting is not None:
+            self.timed_out += len(positions)
+            self.wait_sum += self.waiting.sum_waits(positions)
 
     def add_losses(self, sizes: Sequence[int], costs: NDArray[np.float64], unknown: int) -> None:
         """Add the loss of published classes in every column, one class after the other.
@@ -169,6 +189,23 @@ class Counters:
         """
         self.clock_jumps, self.clock_jump_most = self.clock_jumps + 1, max(self.clock_jump_most, seconds)
 
+    def count_outage(self, seconds: float, side: str = "") -> None:
+        """Count an outage of the output, or of the input.
+
+        Args:
+            seconds: how long it lasted.
+            side: "input_" for the input.
+
+        >>> counters = Counters()
+        >>> counters.count_outage(2.5, "input_")
+        >>> counters.input_outages, counters.input_outage_most, counters.outages
+        (1, 2.5, 0)
+        """
+        outages, most, total = f"{side}outages", f"{side}outage_most", f"{side}outage_sum"
+        setattr(self, outages, getattr(self, outages) + 1)
+        setattr(self, most, max(getattr(self, most), seconds))
+        setattr(self, total, getattr(self, total) + seconds)
+
     def list_faults(self) -> list[str]:
         """A sentence for each kind of row, value or device that was not as declared.
 
@@ -179,17 +216,20 @@ class Counters:
         said = [f"column '{name}': in {count:,} spans of rows too many values were outside its domain" for name, count in spans]
         jumped = f"the clock jumped {self.clock_jumps:,} times, by at most {self.clock_jump_most:,.0f} seconds"
         down = f"the output was down {self.outages:,} times, for at most {self.outage_most:,.0f} seconds"
+        silent = f"the input was down {self.input_outages:,} times"
         counted = {
             "refused": f"{self.refused:,} rows with a value outside its declared domain were refused",
             "repeated": f"{self.repeated:,} rows that repeat a key or position were refused",
+            "as_other": f"{self.as_other:,} rows had no value, or one that is not declared, and have the value 'other'",
             "late": f"{self.late:,} rows were late",
             "early": f"{self.early:,} rows with a time far ahead were refused",
             "clock_jumps": f"{jumped}; delays did not follow it",
             "overdue": f"{self.overdue:,} rows were published after their delay",
             "outages": f"{down}; {self.held:,} rows waited for it",
+            "input_outages": f"{silent}, for at most {self.input_outage_most:,.0f} seconds",
         }
         return said + [text for name, text in counted.items() if getattr(self, name)]
 
     def record(self) -> dict[str, Any]:
         """The counters as plain numbers."""
-        return {**asdict(self), "pending": self.pending, "loss": self.loss}
+        return {**asdict(self), "pending": self.pending, "loss": self.loss, "wait_mean": self.wait_mean}

@@ -25,6 +25,10 @@ class UnknownValue(BadInput):
     """A row with a value outside the declared domain of its column, where such rows are refused."""
 
 
+class UndeclaredValue(BadInput):
+    """A sensitive value that a declared reference does not have: the stream stops, because no row is left out for its value."""
+
+
 def admit_values(stream: Stream, rows: Arrivals) -> None:
     """Count the cells of arriving rows that are outside their domains; refuse the rows if the rules say so.
 

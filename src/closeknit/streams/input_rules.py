@@ -11,12 +11,13 @@ from closeknit.core.errors import BadInput
 from closeknit.core.params import build, choice, number, whole
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+RUN_RULES = ("key", "remember", "late", "jump", "patience")
 GENERALIZE, REFUSE, ACCEPT = "generalize", "refuse", "accept"
 
 
 @dataclass(frozen=True)
 class InputRules:
-    """The rules for rows that do not arrive as declared. `push` and `push_many` use the first two, `closeknit stream` all.
+    """The rules for rows that do not arrive as declared. `push` and Spark follow the first two, `closeknit stream` all.
 
     Args:
         unknown: a value outside its declared domain: "generalize" (its class writes `*`) or "refuse" (the row is left out).
@@ -63,6 +64,21 @@ class InputRules:
         if not isinstance(form, Mapping):
             raise BadInput(f"rules {form!r} cannot be read", right="write {key: record, late: accept}")
         return build("rules", cls, form)
+
+    def refuse_run_rules(self, where: str) -> None:
+        """Refuse rules about an input or an output where there is none, so that no one relies on them.
+
+        Args:
+            where: where there is none.
+
+        >>> InputRules(key="record").refuse_run_rules("push")
+        Traceback (most recent call last):
+        closeknit.core.errors.BadInput: the rule key='record' belongs to an input and output, which push has not; ...
+        """
+        for name in RUN_RULES:
+            if (value := getattr(self, name)) != getattr(InputRules, name):
+                right = "use 'closeknit stream' without --engine spark, the service, or leave the rule out"
+                raise BadInput(f"the rule {name}={value!r} belongs to an input and output, which {where} has not", right=right)
 
 
 def parse_seconds(name: str, text: object) -> float:

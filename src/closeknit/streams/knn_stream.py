@@ -13,21 +13,26 @@ Cost: delta columns per class. Memory: delta + 1 rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from closeknit.core.classes import Classes
+from closeknit.core.columns import Columns
 from closeknit.core.kinds import Numeric
 from closeknit.core.model import Model
 from closeknit.core.schema import Schema
+from closeknit.core.table import WrittenTable
 from closeknit.kernels.streaming.castle import distances
 from closeknit.models.declared_reference import weigh_values
 from closeknit.streams.arrivals import Arrivals, Ints, value_text
 from closeknit.streams.delayed_stream import Clock, DelayedStream
+from closeknit.streams.drift import UndeclaredValue
 from closeknit.streams.stream import Emission, Emissions
+
+OTHER = "other"  # a value of a declared reference: as it are published all values that the reference does not have
 
 
 class KnnStream(DelayedStream):
@@ -71,15 +76,48 @@ class KnnStream(DelayedStream):
         return first if first <= self.handled and first < self.pending.end else None
 
     def _take(self, rows: Arrivals, first: int, span: tuple[int, int]) -> None:
-        """The rows are pending already; suppress those with a value that a declared reference does not have."""
-        strange = np.zeros(span[1] - span[0], dtype=bool)
+        """The rows are pending already."""
+
+    def blocks_of(self, columns: Columns) -> Iterator[WrittenTable]:
+        """As `Stream`; a table with a value that is not declared is refused before any of its rows is accepted.
+
+        Args:
+            columns: the rows that arrive.
+        """
+        if self._declared:
+            self._map_undeclared(self.coder.encode(columns, self.position))
+        yield from super().blocks_of(columns)
+
+    def _accept(self, rows: Arrivals) -> Iterable[Emissions]:
+        mapped, count = self._map_undeclared(rows)
+        self.counters.as_other += count
+        return super()._accept(mapped)
+
+    def _map_undeclared(self, rows: Arrivals) -> tuple[Arrivals, int]:
+        """Rows whose value a declared reference does not have get the value "other" if it has that, or stop the stream.
+
+        To leave them out would suppress rows for their sensitive value, which whoever looks for a person would notice.
+        """
+        mapped = np.zeros(len(rows), dtype=bool)
         for j, weights in self._declared:
-            digests, name = rows.secrets[slice(*span), j], list(self.schema.sensitive)[j]
-            _, at, where = np.unique(digests, return_index=True, return_inverse=True)
-            shown = rows.cells[name][slice(*span)][at].tolist()
-            strange |= np.array([_render_value(cell) not in weights for cell in shown], dtype=bool)[where]
-        if strange.any():
-            self._suppress(first + span[0] + np.flatnonzero(strange))
+            name = list(self.schema.sensitive)[j]
+            _, at, where = np.unique(rows.secrets[:, j], return_index=True, return_inverse=True)
+            strange = np.array([_render_value(cell) not in weights for cell in rows.cells[name][at].tolist()], dtype=bool)[
+                where
+            ]
+            if not strange.any():
+                continue
+            if OTHER not in weights:
+                right = "begin a new stream with a reference that declares it, or that has 'other', as which it is published"
+                what = "the declared reference does not have the value of a row, and no row is left out for its value"
+                raise UndeclaredValue(
+                    what, column=name, row=int(np.argmax(strange)) + 1 if len(rows) > 1 else None, right=right
+                )
+            cells, secrets = rows.cells[name].copy(), rows.secrets.copy()
+            cells[strange], secrets[strange, j] = OTHER, self.coder.secret_digest(OTHER)
+            rows = replace(rows, secrets=secrets, cells={**rows.cells, name: cells})
+            mapped |= strange
+        return rows, int(mapped.sum())
 
     def _expire(self, y: int) -> Iterator[Emissions]:
         waiting = self._waiting()

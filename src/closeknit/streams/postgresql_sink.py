@@ -1,14 +1,17 @@
 """A table of PostgreSQL as the output of a stream: each row exactly once, whatever dies.
 
-Rows are added in one transaction with the number of their last batch and a digest of all batches, which are in a private table.
-After a restart the stream repeats the batches since its checkpoint, with the same numbers and rows: those that the table has
-already are skipped, and their digest must be the same. Neither numbers nor digests are next to the rows.
+Rows are added in one transaction with the number of their last batch and a digest of all batches, which are in a private table,
+and with the certificate of all rows, which is in a public one: whoever reads the table can audit it. After a restart the stream
+repeats the batches since its checkpoint, with the same numbers and rows: those that the table has already are skipped, and
+their digest must be the same. Neither numbers nor digests are next to the rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import sha256
 from secrets import token_hex
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +21,11 @@ from closeknit.core.kinds import Numeric
 from closeknit.core.schema import Schema
 from closeknit.io.canonical import canonical_blocks, text_column
 from closeknit.io.database import Database, explain_errors
+from closeknit.io.databases.table_name import CERTIFICATE, TableName
 from closeknit.io.ndjson import LARGEST
-from closeknit.streams.sinks import Mark, describe_mark
+from closeknit.streams.postgresql_connection import StreamConnection
+from closeknit.streams.sinks import Mark, SinkDown, describe_mark
 
-MOST = 20_000  # rows collected
 WINDOW = "window"
 STATE = "_stream"  # appended to the name of the table
 STATE_COLUMNS = ["stream", "batch", "digest"]
@@ -48,16 +52,15 @@ class PostgresqlSink:
         self._number, self._digest = 0, ""  # of the last batch
         self._there, self._there_digest = 0, ""  # of the last batch in the table
         self._collected: list[Columns] = []
-        self._open()
+        self._certificate = ""  # the one in the table, if this run has written it
+        self._unsure = False  # whether the last transaction may have been committed before its connection was lost
+        self._link = StreamConnection(database, True, SinkDown, self._prepare)
 
-    @explain_errors
-    def _open(self) -> None:
-        self._table, self._server = self._database.open_stream(writes=True)
-        self._name = self._server.render(self._table)
-        self._state = self._server.render(
-            self._server.name_private(self._table, self._database.private_schema).with_suffix(STATE)
-        )
-        self._server.commit()
+    def _prepare(self, server: Any, table: TableName) -> None:
+        self._server, self._table, self._name = server, table, server.render(table)
+        self._certified = table.with_suffix(CERTIFICATE)
+        self._state = server.render(server.name_private(table, self._database.private_schema).with_suffix(STATE))
+        server.commit()
 
     @property
     def begun(self) -> bool:
@@ -66,13 +69,13 @@ class PostgresqlSink:
 
     @explain_errors
     def _exists(self) -> bool:
-        found: bool = self._server.find(self._table)
-        self._server.commit()
-        return found
+        with self._link.use():
+            found: bool = self._server.find(self._table)
+            self._server.commit()
+            return found
 
-    @explain_errors
     def write(self, number: int, batch: Columns) -> None:
-        """As `Sink`: the rows are in the table after `settle` or `mark`, or when many are collected."""
+        """As `Sink`: the rows are in the table after `settle`."""
         text = b"".join(canonical_blocks(batch))
         self._number, self._digest = number, sha256(self._digest.encode() + sha256(text).digest()).hexdigest()
         if number > self._there:
@@ -80,42 +83,58 @@ class PostgresqlSink:
         elif number == self._there and self._digest != self._there_digest:
             what = f"the batches up to {number:,} are not those that '{self._table}' has: the input has changed"
             raise BadInput(what, file=self.place, right=f"restore the input that the checkpoint has read, {NEW_FOLDER}")
-        if sum(each.rows for each in self._collected) >= MOST:
-            self._write_collected()
 
     @explain_errors
-    def settle(self) -> None:
-        """As `BufferedSink`."""
-        self._write_collected()
+    def settle(self, certificate: Callable[[], str], saving: bool) -> None:
+        """As `BufferedSink`: one transaction for the rows, up to which batch they are, and their certificate.
 
-    def _write_collected(self) -> None:
-        """One transaction: the rows, and up to which batch they are."""
-        if not self._collected:
+        If the connection is lost while it is committed, the outcome is unknown. The rows are written again, and that conflicts
+        with the state if they are there: the first transaction and this one wait for each other, so one of them fails.
+        """
+        if self._number < self._there or not (self._collected or (saving and self._there)):
+            return  # the table is ahead of a stream that repeats its batches, or there is nothing to write
+        text = certificate()
+        if not self._collected and text == self._certificate:
             return
-        rows = concat_columns(self._collected)
-        with self._server.undo_on_error():
-            self._write_rows(rows)
+        unsure, self._unsure = self._unsure, True
+        with self._link.use():
+            if not self._write_rows(text):
+                self._server.rollback()
+                if not unsure or self._read_state() != (self._stream, self._number, self._digest):
+                    what = f"another stream, or another run of this one, writes to '{self._table}'"
+                    right = "let only one write to it, and choose another table for the other"
+                    raise BadInput(what, file=self.place, right=right)
         self._there, self._there_digest, self._collected = self._number, self._digest, []
+        self._certificate, self._unsure = text, False
 
-    def _write_rows(self, rows: Columns) -> None:
-        if self._there == 0:
-            self._begin_table(rows)
-        self._server.insert(self._table, rows)
+    def _write_rows(self, certificate: str) -> bool:
+        """Write what was collected, or return False if the table is not as this run left it."""
+        if self._there == 0 and not self._begin_table(concat_columns(self._collected)):
+            return False
         known = f"UPDATE {self._state} SET batch = {self._number}, digest = $2 WHERE stream = $1 AND batch = {self._there}"
         if len(self._server.fetch(f"{known} RETURNING batch", self._stream, self._digest)) != 1:
-            what = f"another stream, or another run of this one, writes to '{self._table}'"
-            raise BadInput(what, file=self.place, right="let only one write to it, and choose another table for the other")
+            return False
+        if self._collected:
+            self._server.insert(self._table, concat_columns(self._collected))
+        if not self._server.find(self._certified):  # an earlier version wrote none
+            self._server.fetch(f"CREATE TABLE {self._server.render(self._certified)} (certificate TEXT)")
+        self._server.fetch(f"DELETE FROM {self._server.render(self._certified)}")
+        self._server.fetch(f"INSERT INTO {self._server.render(self._certified)} VALUES ($1)", certificate)
         self._server.commit()
+        return True
 
-    def _begin_table(self, rows: Columns) -> None:
-        """Create the tables in the transaction of their first rows."""
+    def _begin_table(self, rows: Columns) -> bool:
+        """Create the tables in the transaction of their first rows; False if there is one already."""
         self._server.place_private(self._table, self._database.private_schema)
         if self._server.find(self._table):
-            raise BadInput(f"the table '{self._table}' exists already", file=self.place, right="choose another name")
+            return False
+        if self._server.find(self._certified):
+            raise BadInput(f"the table '{self._certified}' exists already", file=self.place, right="choose another name")
         self._drop_state()
         self._server.fetch(f"CREATE TABLE {self._name} ({self._server.declare(rows)})")
         self._server.fetch(f"CREATE TABLE {self._state} (stream TEXT, batch BIGINT, digest TEXT)")
         self._server.fetch(f"INSERT INTO {self._state} VALUES ($1, 0, '')", self._stream)
+        return True
 
     def _drop_state(self) -> None:
         """Drop what a stream whose rows are gone has left; another table of that name is refused."""
@@ -142,8 +161,8 @@ class PostgresqlSink:
         return Columns(cells, batch.rows)
 
     def mark(self) -> Mark:
-        """As `Sink`: the number of the last batch in the table."""
-        self.settle()
+        """As `Sink`: the number of the last batch in the table, after `settle`."""
+        assert not self._collected
         where = {"path": self.place, "table": str(self._table), "stream": self._stream}
         return {**where, "batch": self._number, "digest": self._digest}
 
@@ -155,7 +174,8 @@ class PostgresqlSink:
             right = f"name the output of the checkpoint, {NEW_FOLDER}"
             raise BadInput(f"the checkpoint writes to {named}", file=self.place, right=right)
         self._stream, self._number, self._digest = mark["stream"], mark["batch"], mark["digest"]
-        found = self._read_state()
+        with self._link.use():
+            found = self._read_state()
         if found is not None and found[0] != self._stream:
             right = f"choose another table, {NEW_FOLDER}"
             raise BadInput(f"another stream writes to '{self._table}'", file=self.place, right=right)
@@ -166,7 +186,8 @@ class PostgresqlSink:
 
     def _read_state(self) -> tuple[str, int, str] | None:
         """Stream, batch and digest of the table; None if there is no table."""
-        if not self._exists():
+        if not self._server.find(self._table):
+            self._server.commit()
             return None
         rows = self._server.fetch("SELECT to_regclass($1) IS NOT NULL", self._state)
         found = self._server.fetch(f"SELECT stream, batch, digest FROM {self._state}") if rows[0][0] else []
@@ -180,11 +201,12 @@ class PostgresqlSink:
     @explain_errors
     def empty(self) -> None:
         """As `Sink`: only a table that a stream wrote is dropped."""
-        if self._read_state() is not None:
-            self._server.fetch(f"DROP TABLE {self._name}")
-            self._server.fetch(f"DROP TABLE {self._state}")
-            self._server.commit()
+        with self._link.use():
+            if self._read_state() is not None:
+                for table in (self._name, self._state, f"IF EXISTS {self._server.render(self._certified)}"):
+                    self._server.fetch(f"DROP TABLE {table}")
+                self._server.commit()
 
     def close(self) -> None:
         """As `Sink`; collected rows are written again after a restart."""
-        self._server.close()
+        self._link.close()

@@ -16,10 +16,12 @@ from typing import Any
 
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.io.database import Database, explain_errors
+from closeknit.io.databases.table_name import TableName
 from closeknit.io.ndjson import LARGEST
 from closeknit.streams.arrival_order import ArrivalOrder
 from closeknit.streams.lines import ArrivedRow
-from closeknit.streams.sources import Block, Mark
+from closeknit.streams.postgresql_connection import StreamConnection
+from closeknit.streams.sources import Block, Mark, SourceDown
 
 POLL = 0.5  # seconds between two looks at a table without new rows
 SOON = 0.02  # seconds between two looks at transactions that have not ended
@@ -68,34 +70,31 @@ class PostgresqlSource:
         if order.position is None:
             right = "name its column of increasing whole numbers in the recipe: stream: {..., position: id}"
             raise BadInput("a table has no order without a key", file=database.place, right=right)
-        self.place, self._database, self._key, self._ends = database.place, database, order.position, ends
-        self._address = database.address
+        self.place, self._address, self._order = database.place, database.address, order
+        self._key, self._ends = order.position, ends
         self._at: int | None = None  # the key up to which rows were read
         self._safe: int | None = None  # no row with a key up to this one can appear any more
         self._coming: tuple[int, set[str]] | None = None  # the next such key, and the transactions that must end before
         self._ended = False
-        self._open(order)
+        self._link = StreamConnection(database, False, SourceDown, self._prepare)
 
-    @explain_errors
-    def _open(self, order: ArrivalOrder) -> None:
-        self._table, self._server = self._database.open_stream(writes=False)
-        self._name = self._server.render(self._table)
-        with self._server.undo_on_error(close=True):
-            self._prepare(order)
-
-    def _prepare(self, order: ArrivalOrder) -> None:
-        if not self._server.find(self._table):
-            right = suggest_name(self._table, self._server.list_tables())
-            raise BadInput(f"there is no table '{self._table}'", file=self.place, right=right)
+    def _prepare(self, server: Any, table: TableName) -> None:
+        """Check the table with each new connection; what was known of later keys and their writers is read again."""
+        self._server, self._table, self._name = server, table, server.render(table)
+        if not server.find(table):
+            right = suggest_name(table, server.list_tables())
+            raise BadInput(f"there is no table '{table}'", file=self.place, right=right)
         self._check_key()
-        names = [name for (name,) in self._server.fetch(LIST_COLUMNS, self._name)]
-        order.check_header(names)
-        self._columns = list(dict.fromkeys([*order.schema.used, self._key, *([order.time] if order.time else [])]))
-        quoted = ", ".join(map(self._server.quote, self._columns))
-        self._cells = ", ".join(self._server.describe(f"(SELECT {quoted} FROM {self._name}) closeknit_rows").values())
-        self._server.commit()  # ends the first transaction, which sees what was there at its beginning
-        self._server.fetch("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY")
-        self._server.commit()
+        self._order.check_header([name for (name,) in server.fetch(LIST_COLUMNS, self._name)])
+        time = [self._order.time] if self._order.time else []
+        self._columns = list(dict.fromkeys([*self._order.schema.used, self._key, *time]))
+        quoted = ", ".join(map(server.quote, self._columns))
+        self._cells = ", ".join(server.describe(f"(SELECT {quoted} FROM {self._name}) closeknit_rows").values())
+        server.commit()  # ends the first transaction, which sees what was there at its beginning
+        server.fetch("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY")
+        server.commit()
+        self._refuse_shorter(self._at)
+        self._safe, self._coming = self._at, None
 
     def _check_key(self) -> None:
         """Refuse a column by which rows would be lost or read twice."""
@@ -121,10 +120,11 @@ class PostgresqlSource:
         """As `Source`. A signal may wait half a second."""
         if self._ended:
             return None
-        if self._at == self._safe:
-            self._advance()
-        if self._at != self._safe:
-            return self._read_rows()
+        with self._link.use():
+            if self._at == self._safe:
+                self._advance()
+            if self._at != self._safe:
+                return self._read_rows()
         self._ended = self._ends and self._coming is None
         if self._ended:
             return None
@@ -177,16 +177,21 @@ class PostgresqlSource:
             if mark.get(name) != here[name]:
                 what = f"the checkpoint reads from {mark.get(name) or 'another input'}, not from {here[name]}"
                 raise BadInput(what, file=self.place, right=f"name the {name} of the checkpoint, {NEW_FOLDER}")
+        with self._link.use():
+            self._refuse_shorter(mark["key"])
+        self._at = self._safe = mark["key"]
+
+    def _refuse_shorter(self, key: int | None) -> None:
+        """Refuse a table without rows that were read from it."""
         ((newest,),) = self._server.fetch(f"SELECT max({self._server.quote(self._key)}) FROM {self._name}")
         self._server.commit()
-        if newest is not None and mark["key"] is not None and newest < mark["key"]:
-            what = f"'{self._table}' ends with the key {newest}, and the checkpoint has read up to {mark['key']}"
+        if newest is not None and key is not None and newest < key:
+            what = f"'{self._table}' ends with the key {newest}, and the checkpoint has read up to {key}"
             raise BadInput(what, file=self.place, right=f"restore the table, {NEW_FOLDER}")
-        self._at = self._safe = mark["key"]
 
     def close(self) -> None:
         """As `Source`."""
-        self._server.close()
+        self._link.close()
 
 
 def read_cell(value: Any) -> Any:

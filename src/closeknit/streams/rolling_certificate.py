@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from closeknit.core.certificate import Certificate, Guarantee
+from closeknit.core.certificate import ROLLING, Certificate, Guarantee
 from closeknit.core.certifying import list_codings, list_unprotected, persons_note
 from closeknit.core.classes import Classes
 from closeknit.core.combined_secrets import CodedSecret, Secret, parts
@@ -66,7 +66,7 @@ def build_certificate(stream: Stream) -> Certificate:
     rows    2 published, 0 suppressed, 1 classes of 2 to 2 rows
     loss    0.1000 (General Loss Metric A; B: 0.1000)
     """
-    said = ("so far: it covers the rows that have been published; levels and sizes are those of batches", *notes(stream))
+    said = (ROLLING, *notes(stream))
     return _measure_stream(stream).certify(render_schema(stream, stream.schema.sensitive), {"generalized": {}}, said)
 
 

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import stat
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, Protocol, runtime_checkable
 
@@ -47,10 +48,17 @@ class Sink(Protocol):
 
 @runtime_checkable
 class BufferedSink(Sink, Protocol):
-    """A sink that collects batches, because writing many at once is cheaper."""
+    """A sink that collects batches, and writes them together with the certificate of all rows up to the last one."""
 
-    def settle(self) -> None:
-        """Rows that arrived together are all processed: write what was collected."""
+    def settle(self, certificate: Callable[[], str], saving: bool) -> None:
+        """Rows that arrived together are all processed: write what was collected.
+
+        Raise `SinkDown` if the output is down for the moment and this call may be repeated.
+
+        Args:
+            certificate: returns the certificate of all rows up to the last batch.
+            saving: whether a checkpoint follows: a certificate that has changed without a new row is written, too.
+        """
 
 
 class FileSink:

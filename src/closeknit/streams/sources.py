@@ -30,11 +30,18 @@ class Block:
     refused: list[RejectedLine] = field(default_factory=list)
 
 
+class SourceDown(BadInput):
+    """The input is down for the moment, and no row was taken from it: the same call may be repeated."""
+
+
 class Source(Protocol):
     """A connector for arriving rows."""
 
     def read(self, wait: float | None) -> Block | None:
-        """The next rows; an empty block after `wait` seconds of silence (None: no limit) or a signal; None at the end."""
+        """The next rows; an empty block after `wait` seconds of silence (None: no limit) or a signal; None at the end.
+
+        Raise `SourceDown` if the input is down for the moment and this call may be repeated.
+        """
 
     def mark(self) -> Mark:
         """Plain values from which `seek` finds the place after all rows that `read` returned."""

@@ -123,6 +123,7 @@ class Stream(ABC):
         """
         if not isinstance(row, Mapping) or (names := tuple(row)) != self._names:
             _check_names(self.schema, row)
+            self.rules.refuse_run_rules("push")
             self._names = names
         self._refuse_ended()
         classes = self._emit_all(self._accept(self.coder.encode_row(row, self.position)))
@@ -152,9 +153,10 @@ class Stream(ABC):
         Returns:
             The rows that are published, as a table of the same library.
         """
+        self.rules.refuse_run_rules("push_many")
         columns = read(frame, None, self.schema.list_needed)
-        whole_frame = self._join_batches(block.columns for block in self.blocks_of(columns))
-        return whole_frame if isinstance(frame, Columns) else to_frame(whole_frame, frame, text=self.schema.quasi)
+        written = self._join_batches(block.columns for block in self.blocks_of(columns))
+        return written if isinstance(frame, Columns) else to_frame(written, frame, text=self.schema.quasi)
 
     def tick(self, now: float) -> list[Row]:
         """Advance the clock, also if no row arrives.

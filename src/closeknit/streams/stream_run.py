@@ -6,6 +6,7 @@ replayed after a kill, with the same positions, batch numbers and choices.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,13 +20,15 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.streams.arrival_order import ArrivalOrder, cells_of
 from closeknit.streams.checkpoint_folder import CheckpointFolder, Tick
+from closeknit.streams.drift import UndeclaredValue
 from closeknit.streams.input_rules import parse_seconds
 from closeknit.streams.lines import ArrivedRow, RejectedLine
-from closeknit.streams.outages import SLOW, Outages
+from closeknit.streams.outages import Outages, PatientSource
 from closeknit.streams.run_clock import RunClock
 from closeknit.streams.sinks import BufferedSink, Rejects, Sink
 from closeknit.streams.sources import Block, Source
 from closeknit.streams.stream import Stream
+from closeknit.streams.waiting_times import WaitingTimes
 
 PATIENCE = 0.2  # seconds of silence after which a stream with a delay in seconds gets a tick
 
@@ -85,11 +88,14 @@ class StreamRun:
     _now: float = 0.0
     _saved_at: int = 0
     _offset: int | None = None  # of the input
+    _settled: int = 0  # published rows that a sink does not hold back
 
     def __post_init__(self) -> None:
         rules, counters = self.stream.rules, self.stream.counters
         self.order.set_rules(rules, counters)
         self._outages = Outages(counters, parse_seconds("patience", rules.patience), lambda: self.stopping())
+        self._waiting = counters.waiting = WaitingTimes()
+        self._patient = PatientSource(self.source, self._outages)
 
     def begin(self) -> None:
         """Begin a new stream: the first checkpoint is saved before anything is written."""
@@ -110,7 +116,8 @@ class StreamRun:
         self.order.last, self._now = metadata["last"], metadata["now"]
         self.order.known = dict.fromkeys(metadata.get("keys", np.empty(0)).tolist())
         self.number, self.batches, self.set_aside = metadata["number"], metadata["batches"], metadata["rejected"]
-        self._replay, self._saved_at = deque(ticks), self.stream.position
+        self._waiting = self.stream.counters.waiting = WaitingTimes(metadata.get("waiting"))
+        self._replay, self._saved_at, self._settled = deque(ticks), self.stream.position, self.stream.counters.rows_out
 
     def run(self) -> bool:
         """Process the input.
@@ -122,7 +129,7 @@ class StreamRun:
             if self.stopping() and self.folder is not None:
                 self._save_checkpoint()
                 return False
-            block = None if self.stopping() else self.source.read(PATIENCE if self._by_clock else None)
+            block = None if self.stopping() else self._patient.read(PATIENCE if self._by_clock else None)
             if block is None:
                 self._finish()
             else:
@@ -131,10 +138,17 @@ class StreamRun:
                     self._tick(self._time(), silent=True)
                 if self.folder is not None and self.stream.position - self._saved_at >= self.every and not self._replay:
                     self._save_checkpoint()
-            if isinstance(self.sink, BufferedSink):
-                self.sink.settle()
+            self._settle()
             self.watch(self, False)
         return True
+
+    def _settle(self, saving: bool = False) -> None:
+        """Write what a sink has collected, with the certificate of these rows and all before them."""
+        if isinstance(self.sink, BufferedSink):
+            act = partial(self.sink.settle, lambda: self.stream.certificate.to_json(), saving)
+            if self._outages.write(act):
+                self.stream.counters.held += self.stream.counters.rows_out - self._settled
+            self._settled = self.stream.counters.rows_out
 
     def _take(self, block: Block) -> None:
         good, bad = self.order.check_rows(block.rows)
@@ -160,6 +174,8 @@ class StreamRun:
         self._replay_ticks()
 
     def _push(self, rows: list[ArrivedRow]) -> None:
+        self._waiting.note(self.stream.position, self._read_seconds())
+        self._waiting.forget(self.stream.pending.first)
         fresh, keys, repeated = self.order.check_keys(rows, self.stream.coder.digest)
         before, self._offset = self.stream.position, rows[-1].end if rows else self._offset
         batches = self.stream.batches_of(cells_of([found.row for found in fresh], self.stream.schema.used))
@@ -167,7 +183,7 @@ class StreamRun:
             if fresh:
                 self._emit(batches, Tick(self._now, before + len(fresh), None, self._offset))
         except BadInput as bad:
-            if self.stream.position != before:
+            if self.stream.position != before or isinstance(bad, UndeclaredValue):
                 raise
             for key in keys:  # a refused row may be corrected
                 del self.order.known[key]
@@ -194,6 +210,7 @@ class StreamRun:
     def _tick(self, now: float, silent: bool = False, noted: bool = False) -> None:
         """Advance the time; `noted`: it is known again after a crash; `silent`: no row depends on it."""
         counters, self._now = self.stream.counters, now
+        self._waiting.note(self.stream.position, self._read_seconds())
         tick = Tick(now, self.stream.position, self.batches, self._offset)
         before = counters.suppressed, self.batches
         if not silent and not noted:
@@ -214,7 +231,7 @@ class StreamRun:
         for batch in batches:
             if self.folder is not None:
                 self.folder.sync()
-            held |= self._outages.write(partial(self.sink.write, self.batches + 1, batch)) > SLOW
+            held |= self._outages.write(partial(self.sink.write, self.batches + 1, batch))
             self.batches += 1
             self.stream.counters.held += batch.rows if held else 0
 
@@ -247,6 +264,7 @@ class StreamRun:
     def _save_checkpoint(self) -> None:
         """Save a checkpoint, after everything before it is safe."""
         assert self.folder is not None
+        self._settle(saving=True)
         self.number += 1
         metadata = {
             "number": self.number,
@@ -258,11 +276,16 @@ class StreamRun:
             "keys": np.array(list(self.order.known), dtype=np.uint64),
             "rejected": self.set_aside,
             "now": self._now,
+            "waiting": self._waiting.entries(),
         }
         self.folder.save(self.stream, metadata)
         self.source.commit()
         self._saved_at = self.stream.position
         self.watch(self, True)
+
+    def _read_seconds(self) -> float:
+        """The time from which delays in seconds are measured: that of the stream, or the clock if it has none."""
+        return self._now if self.stream.timed else time.time()
 
     def _time(self) -> float:
         """The time, which never decreases, also after a restart."""

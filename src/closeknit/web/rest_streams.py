@@ -56,7 +56,7 @@ def create_stream(
     streams: AllStreams,
     recipe: UploadFile,
     name: Annotated[str, Form(max_length=200, description="for display")] = "",
-    sink: Annotated[str, Form(max_length=40, description="batches, rows.ndjson or rows.csv")] = BATCHES,
+    sink: Annotated[str, Form(max_length=40, description="batches, rows.ndjson, rows.csv or table")] = BATCHES,
 ) -> StreamState:
     """Create a stream from a recipe with the key `stream`. It runs until it is closed."""
     stream = streams.create(owner, name, read_text(recipe, streams), sink)

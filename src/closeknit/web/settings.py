@@ -57,6 +57,7 @@ class Settings:
     published: int = GIGABYTE  # bytes of published batches that no one has acknowledged
     quiet: float = 60.0  # seconds without a row after which the page of a stream says so
     databases: tuple[str, ...] | None = ()  # addresses whose tables users may read; None: any, for the only user of `ui`
+    outputs: tuple[str, ...] | None = ()  # those into whose tables the streams of users may publish; None: any
     spare: bool = True  # keep a process ready for the next case
     idle: int = 2  # processes that keep the table of a case after its task
     idle_for: float = 300.0  # seconds

@@ -33,7 +33,7 @@ class StreamState(BaseModel):
 
     id: str
     name: str
-    sink: str = Field(description="batches, or the file to which rows are appended")
+    sink: str = Field(description="batches, table, or the file to which rows are appended")
     made: datetime
     state: Literal["starting", "running", "closing", "ended", "stopped"]
     accepted: int = Field(description="rows accepted from all senders")
@@ -48,6 +48,7 @@ class StreamState(BaseModel):
     loss: float
     rate: float = Field(description="rows taken per second, over the last seconds")
     delay_mean: float = Field(description="rows that arrived until a row was published")
+    wait_mean: float = Field(description="seconds from the arrival of a row at the stream until it was published")
     delay_most: int
     wait_most: float = Field(description="seconds until a row was published, if the delay is in seconds")
     delay_limit: float | None = Field(description="the guaranteed delay; null if there is none")
@@ -77,6 +78,7 @@ class StreamState(BaseModel):
             loss=float(status.counters.get("loss", 0.0)),
             rate=0.0 if stream.ended else status.rate("rows_in"),
             delay_mean=status.mean_delay,
+            wait_mean=float(status.counters.get("wait_mean") or 0.0),
             delay_most=status.count("delay_most"),
             wait_most=float(status.counters.get("wait_most", 0.0)),
             delay_limit=status.longest,

@@ -119,6 +119,9 @@ class Postgresql(Transactional):
     def commit(self) -> None:
         self.connection.commit()
 
+    def rollback(self) -> None:
+        self.connection.rollback()
+
     @contextmanager
     def undo_on_error(self, close: bool = False) -> Iterator[None]:
         """Undo a transaction that fails: its locks would block others for as long as the connection is open.
@@ -130,5 +133,5 @@ class Postgresql(Transactional):
             yield
         except BaseException:
             with suppress(Exception):  # the connection may be lost, and the first error says why
-                self.close() if close else self.connection.rollback()
+                self.close() if close else self.rollback()
             raise

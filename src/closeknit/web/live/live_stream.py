@@ -21,11 +21,12 @@ from closeknit.io.folders import write_whole
 from closeknit.web.cases import DISK_FULL, SPACE, LimitExceeded, NotReady, read_json
 from closeknit.web.live.inbox import Inbox, QueueFull, Receipt
 from closeknit.web.live.stream_watch import StreamStatus, read_status
-from closeknit.web.live.stream_worker import BATCHES, FAILED, read_recipe
+from closeknit.web.live.stream_worker import BATCHES, FAILED, TABLE, read_recipe
 from closeknit.web.settings import Settings
 from closeknit.web.worker_process import ChildProcess
 
 RECORD, RECIPE = "stream.json", "recipe.yaml"
+IN_TABLE = "this stream publishes into the table that its recipe names; read it there"
 LONGEST_WAIT = 60  # seconds that a sender is asked to wait, and between two attempts to start a process
 STEADY = 60.0  # seconds after which a process counts as healthy
 
@@ -38,7 +39,7 @@ class StreamRecord:
         id: a random name.
         owner: the user.
         name: for display.
-        sink: `batches`, or the name of the file to which rows are appended.
+        sink: `batches`, `table`, or the name of the file to which rows are appended.
         made: when it was created.
     """
 
@@ -110,6 +111,8 @@ class LiveStream:
     @property
     def published(self) -> Path:
         """The folder of the batches that can be fetched."""
+        if self.record.sink == TABLE:
+            raise NotReady(IN_TABLE)
         if self.record.sink != BATCHES:
             raise NotReady(f"this stream appends its rows to {self.record.sink}; fetch /api/streams/ID/rows")
         return self.folder / "published"
@@ -117,6 +120,8 @@ class LiveStream:
     @property
     def rows_file(self) -> Path:
         """The file to which rows are appended."""
+        if self.record.sink == TABLE:
+            raise NotReady(IN_TABLE)
         if self.record.sink == BATCHES:
             raise NotReady("this stream publishes batches; fetch /api/streams/ID/batches")
         place = self.folder / "out" / self.record.sink

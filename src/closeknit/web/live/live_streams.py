@@ -10,11 +10,13 @@ import threading
 import time
 from pathlib import Path
 
+from closeknit.api.recipe import Recipe
 from closeknit.core.errors import BadInput
 from closeknit.core.params import choice
+from closeknit.io.database import Database
 from closeknit.web.cases import DISK_FULL, SPACE, LimitExceeded, clean_name
 from closeknit.web.live.live_stream import RECORD, LiveStream, StreamNotFound, StreamRecord
-from closeknit.web.live.stream_worker import BATCHES, SINKS, read_recipe
+from closeknit.web.live.stream_worker import BATCHES, SINKS, TABLE, open_table, read_recipe
 from closeknit.web.settings import Settings
 
 FOLDER = "streams"
@@ -77,6 +79,7 @@ class LiveStreams:
         requested = read_recipe(recipe)
         assert requested.stream is not None
         requested.stream.build(requested.schema, requested.models, requested.seed)
+        self._check_table(requested, sink)
         if shutil.disk_usage(self.settings.home).free < SPACE:
             raise LimitExceeded(DISK_FULL)
         record = StreamRecord(secrets.token_hex(16), owner, clean_name(name) if name else "stream", sink, time.time())
@@ -89,6 +92,20 @@ class LiveStreams:
             stream = LiveStream.create(record, recipe, self._folder / record.id, self.settings)
             self._streams[record.id] = stream
         return stream
+
+    def _check_table(self, recipe: Recipe, sink: str) -> None:
+        """Refuse a table that the operator does not allow or that cannot be written, before any row is accepted."""
+        if (sink == TABLE) != isinstance(recipe.target, Database):
+            right = (
+                "name a table in it, output: {url: ..., table: schema.name}, and choose the sink 'table', or neither of them"
+            )
+            raise BadInput(f"the sink is '{sink}', and the recipe names {'no' if sink == TABLE else 'a'} table", right=right)
+        if isinstance(recipe.target, Database):
+            allowed = self.settings.outputs
+            if allowed is not None and recipe.target.url not in allowed:
+                right = f"name one of: {', '.join(allowed)}" if allowed else "ask for one: closeknit serve --output-database"
+                raise BadInput("streams may not publish into this database", file=recipe.target.place, right=right)
+            open_table(recipe).close()
 
     def of(self, owner: str, id: str) -> LiveStream:
         """Return this stream of this owner, and touch it."""

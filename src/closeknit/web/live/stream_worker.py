@@ -15,15 +15,16 @@ import warnings
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from closeknit.api.recipe import Recipe
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, CloseknitError
+from closeknit.io.database import Database
 from closeknit.io.folders import write_whole
 from closeknit.streams.arrival_order import ArrivalOrder
 from closeknit.streams.checkpoint_folder import CheckpointFolder
-from closeknit.streams.sinks import FileSink, Mark, Rejects, Sink
+from closeknit.streams.sinks import BufferedSink, FileSink, Mark, Rejects, Sink
 from closeknit.streams.stream_run import StreamRun
 from closeknit.web.child_setup import BROKEN, die_with_parent
 from closeknit.web.desk.draft import confine_paths, read_draft, recipe_of
@@ -31,8 +32,12 @@ from closeknit.web.live.batch_log import BatchLog
 from closeknit.web.live.inbox_source import InboxSource
 from closeknit.web.live.stream_watch import StreamWatch
 
+if TYPE_CHECKING:
+    from closeknit.streams.postgresql_sink import PostgresqlSink
+
 BATCHES = "batches"  # the sink whose batches are fetched by their number
-SINKS = (BATCHES, "rows.ndjson", "rows.csv")
+TABLE = "table"  # the sink that is a table of PostgreSQL, which the recipe names
+SINKS = (BATCHES, "rows.ndjson", "rows.csv", TABLE)
 FAILED = "failed.json"
 FULL = "the stream needs more memory than this server allows; choose a shorter delay"
 
@@ -92,15 +97,15 @@ def run_stream(
     recipe = read_recipe((folder / "recipe.yaml").read_text(encoding="utf-8"))
     assert recipe.stream is not None
     with ExitStack() as stack:
-        output = stack.enter_context(closing(_sink(folder, sink, published)))
+        checkpoints = stack.enter_context(closing(CheckpointFolder(folder / "checkpoint")))
+        resuming = checkpoints.begun
+        output = stack.enter_context(closing(_sink(folder, sink, published, recipe, resuming)))
         log = output if isinstance(output, BatchLog) else None
 
         def is_full() -> bool:
             return log is not None and log.full
 
         source = InboxSource(folder / "inbox", wake, is_full)
-        checkpoints = stack.enter_context(closing(CheckpointFolder(folder / "checkpoint")))
-        resuming = checkpoints.begun
         saved, marks, ticks = checkpoints.load() if resuming else (None, {}, [])
         stream = saved or recipe.stream.build(recipe.schema, recipe.models, recipe.seed)
         if stream.timed:
@@ -141,10 +146,29 @@ def read_recipe(text: str) -> Recipe:
     return recipe
 
 
-def _sink(folder: Path, sink: str, published: int) -> BatchLog | FileSink:
+def open_table(recipe: Recipe, resuming: bool = False) -> PostgresqlSink:
+    """Open the table into which a stream publishes; one that is not empty is refused.
+
+    Args:
+        recipe: the recipe, which names it.
+        resuming: whether the rows in it are those of this stream.
+    """
+    from closeknit.streams.postgresql_sink import PostgresqlSink
+
+    assert isinstance(recipe.target, Database)
+    table = PostgresqlSink(recipe.target, recipe.schema)
+    if not resuming and table.begun:
+        table.close()
+        raise BadInput(f"the table '{recipe.target.table}' exists already", file=table.place, right="name another one")
+    return table
+
+
+def _sink(folder: Path, sink: str, published: int, recipe: Recipe, resuming: bool) -> BatchLog | FileSink | PostgresqlSink:
     try:
         if sink == BATCHES:
             return BatchLog(folder / "published", published)
+        if sink == TABLE:
+            return open_table(recipe, resuming)
         (folder / "out").mkdir(mode=0o700, exist_ok=True)
         return FileSink(folder / "out" / sink, csv=sink.endswith(".csv"), mode=0o600)
     except (OSError, CloseknitError) as error:
@@ -172,6 +196,11 @@ class WatchedSink:
     def empty(self) -> None:
         """As `Sink`."""
         self._try(self._sink.empty)
+
+    def settle(self, certificate: Callable[[], str], saving: bool) -> None:
+        """As `BufferedSink`."""
+        if isinstance(self._sink, BufferedSink):
+            self._try(self._sink.settle, certificate, saving)
 
     def close(self) -> None:
         """As `Sink`."""

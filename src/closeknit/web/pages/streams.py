@@ -11,7 +11,7 @@ from closeknit.core.errors import BadInput
 from closeknit.web.desk.stream_chart import draw_rates
 from closeknit.web.live.live_stream import LiveStream
 from closeknit.web.live.live_streams import LiveStreams
-from closeknit.web.live.stream_worker import BATCHES, SINKS
+from closeknit.web.live.stream_worker import BATCHES, SINKS, TABLE
 from closeknit.web.pages.page_common import UNFIT
 from closeknit.web.pages.start import ago
 from closeknit.web.responses import templates
@@ -24,6 +24,7 @@ SINK_TEXTS = {
     BATCHES: "batches that a program fetches by their number",
     "rows.ndjson": "a file of JSON lines to download",
     "rows.csv": "a CSV file to download",
+    TABLE: "a table of PostgreSQL, which the recipe names as output",
 }
 
 
@@ -35,7 +36,8 @@ def list_streams(request: Request, owner: Owner, streams: AllStreams) -> Respons
 
 def _page(request: Request, owner: str, streams: LiveStreams, error: str | None = None) -> Response:
     lines = [(StreamState.of(stream), ago(stream.record.made)) for stream in streams.list_owned(owner)]
-    shown = {"lines": lines, "error": error, "sinks": [(sink, SINK_TEXTS[sink]) for sink in SINKS]}
+    sinks = [(sink, SINK_TEXTS[sink]) for sink in SINKS if sink != TABLE or streams.settings.outputs != ()]
+    shown = {"lines": lines, "error": error, "sinks": sinks}
     return templates().TemplateResponse(request, "streams.html", shown, UNFIT if error else 200)
 
 
