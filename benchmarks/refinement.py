@@ -26,7 +26,7 @@ from closeknit.methods import REGISTRY
 from known_algorithm import DOCS, replace_in_docs
 from sections import Section
 
-ROWS, SOLVES, ARX_SOLVES, STEP = 300, 100, 400, 5
+ROWS, SOLVES, ARX_SOLVES, STEP = 300, 400, 100, 5
 HEAD = ["release", "method", "classes tried", "of", "narrowed", "fixed", "excluded", "guessed (class)", "gain"]
 ARX = {"adult_k10_t0.2": ck.TCloseness("occupation", 0.2), "adult_k10_beta1.5": ck.BetaLikeness("occupation", 1.5)}
 LEVELS = ("sex", "age", "race", "marital-status", "education", "workclass")

@@ -28,6 +28,12 @@ NEEDS = {
     "refinement": "the recipe with its method, and its classes",
     "downcoding": "the recipe with its method, and its classes",
 }
+TO_RECIPIENTS = {  # they have no recipe, and a public file does not mention one
+    "minimality": "the method, its seed and the original rows",
+    "exchange": "the method and the original rows",
+    "refinement": "the method, and exact quasi-identifiers with the class of each row",
+    "downcoding": "the original rows with the class of each; `range_ends` has what follows from ranges alone",
+}
 BY_CLASS = ("refinement", "downcoding")  # attacks that need the class of each row
 
 
@@ -56,4 +62,4 @@ def list_untried(reading: Reading) -> list[str]:
     Args:
         reading: The release as its form reads it.
     """
-    return [f"{attack} needs {NEEDS[attack]}" for attack in list_applicable(reading)]
+    return [f"{attack} needs {(NEEDS | TO_RECIPIENTS)[attack]}" for attack in list_applicable(reading)]
