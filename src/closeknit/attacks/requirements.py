@@ -29,7 +29,7 @@ NEEDS = {
     "downcoding": "the recipe with its method, and its classes",
 }
 TO_RECIPIENTS = {  # they have no recipe, and a public file does not mention one
-    "minimality": "the method, its seed and the original rows",
+    "minimality": "the method with its random draws, and the original rows",
     "exchange": "the method and the original rows",
     "refinement": "the method, and exact quasi-identifiers with the class of each row",
     "downcoding": "the original rows with the class of each; `range_ends` has what follows from ranges alone",
