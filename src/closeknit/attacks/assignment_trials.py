@@ -2,7 +2,7 @@
 
 Most bounds of most classes are those of the class alone. To see this no program is needed: from the true assignment, members of
 a block and others exchange sensitive values until the block has as many rows with the value as it can have, or as few; in every
-second trial all other values are dealt again. If the vetoes allow the result, whose parts are judged by the compiled form of the
+second trial all other values are shuffled. If the vetoes allow the result, whose parts are judged by the compiled form of the
 guarantees, the bound is reached. Sensitive attributes stay together, so the program allows such an assignment too.
 """
 
