@@ -184,15 +184,13 @@ def run(section: Section, rows: int | None) -> None:
     """Every method on every table; in a quick run fewer runs of each method."""
     report(section, list(REGISTRY), RUNS if rows is None else QUICK)
     if rows is None:
-        replace_in_docs(DOCS, section.parts)
+        replace_in_docs(DOCS, section.parts, "known_algorithm")
 
 
-def replace_in_docs(page: Path, parts: Sequence[str]) -> None:
+def replace_in_docs(page: Path, parts: Sequence[str], name: str) -> None:
     """Put the tables of the section in the place of their last version in a page."""
     text, old = "\n\n".join(part for part in parts if part.startswith("|")), page.read_text(encoding="utf-8")
-    new = re.sub(
-        r"(<!-- known_algorithm -->\n).*?(<!-- end -->)", lambda found: f"{found[1]}{text}\n{found[2]}", old, flags=re.S
-    )
+    new = re.sub(rf"(<!-- {name} -->\n).*?(<!-- end -->)", lambda found: f"{found[1]}{text}\n{found[2]}", old, flags=re.S)
     page.write_text(new, encoding="utf-8")
 
 

@@ -16,6 +16,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parents[1]
 FROM_ROOT = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 GLOSSARY = "glossary.md"
+LINKED = ("tests/methods/test_soft_stop.py",)  # files of the repository that pages link to: the site has a copy
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -25,6 +26,8 @@ def on_files(files: Files, config: Any) -> Files:
         for page, kept in FROM_ROOT.items():
             text = text.replace(f"]({kept})", f"]({page})")
         files.append(File.generated(config, name, content=text))
+    for source in LINKED:
+        files.append(File.generated(config, source, content=(ROOT / source).read_text(encoding="utf-8")))
     for file in [file for file in files if file.src_uri.endswith(".ipynb")]:
         notebook = json.loads(file.content_string)
         title = posixpath.basename(file.src_uri)
@@ -37,7 +40,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Lead links to notebooks to their pages, and end every page with a link to the glossary."""
     if not page.file.src_uri.startswith("notebooks/"):
         markdown = markdown.replace(".ipynb)", ".md)")
-    for name, source in FROM_ROOT.items():
+    for name, source in [*FROM_ROOT.items(), *((source, source) for source in LINKED)]:
         markdown = markdown.replace(f"](../{source})", f"]({name})")
     if page.file.src_uri == GLOSSARY:
         return markdown

@@ -71,6 +71,7 @@ def test_a_recipient_needs_the_release_alone(folder: Path) -> None:
         "row join",
         "singling out",
         "minimality",
+        "exchange",
         "refinement",
         "downcoding",
     ]

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
+from closeknit.attacks.downcoding import downcoding
 from closeknit.attacks.private_attacks import with_original
 from closeknit.attacks.range_ends import range_ends, singling_out
 from closeknit.core.columns import Columns
@@ -171,7 +172,16 @@ def test_attack_and_both_reports_measure_range_ends() -> None:
     assert "range_ends" in {found.attack for found in public.findings}
     assert "singling_out" in {found.attack for found in private.findings}
     assert "singling_out" not in {found.attack for found in public.findings}  # it compares with the original
+    for attack in ("singling out", "candidate rows", "refinement", "downcoding", "minimality", "exchange", "row join"):
+        assert any(reason.startswith(f"{attack} needs ") for reason in public.untried), attack
+        assert attack.replace(" ", "_") not in {found.attack for found in public.findings}
+    assert all(f"<li>{reason}</li>" in release.report() for reason in public.untried if "`" not in reason)
     alone, reported = ck.attack(release), ck.attack(release, original=table, schema=schema)
+    (anyone,) = (found for found in public.findings if found.attack == "range_ends")
+    owner = downcoding(release, table, schema, release.partition)  # all cells are ranges: anyone recovers as many
+    assert [anyone.details[name] for name in ("recovered", "generalized_cells")] == [
+        owner.details[name] for name in ("recovered", "generalized_cells")
+    ]
     assert any(reason.startswith("singling out needs the original rows") for reason in alone.untried)
     assert {"range_ends", "singling_out"} <= {found.attack for found in reported.findings}
 

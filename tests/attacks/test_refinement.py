@@ -5,23 +5,28 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 import closeknit as ck
-from closeknit.attacks.assignment_program import Guards, Program
+from closeknit.attacks.assignment_program import Program
+from closeknit.attacks.compiled_guards import Guards
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.refinement import encode_classes, find_ranges, refinement
+from closeknit.attacks.refinement import bound_by_class, encode_classes, find_ranges, refinement
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.core.method import Method
 from closeknit.core.model import Model
-from closeknit.core.table import Table
+from closeknit.core.table import Partition, Table
 from closeknit.methods import REGISTRY
+from closeknit.search.guards import guard_of
+from closeknit.search.knit_state import KnitState
+from closeknit.search.left_over import find_held
+from closeknit.search.vetoed_cuts import find_vetoed_cuts
 
 AGE = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})
 TREE = ck.Hierarchy.from_nested({"lungs": {"flu": None, "asthma": None}, "belly": {"ulcer": None, "gout": None}})
@@ -106,7 +111,12 @@ def test_levels_use_what_is_known_of_other_classes() -> None:
         assert not proved or found.knows.endswith("all sensitive values outside the class")
 
 
-def enumerate_ranges(table: Table, program: Program, vetoes: Any, models: Sequence[Model]) -> tuple[Any, Any]:
+Allow = Callable[[Any], bool]  # of these rows as a class
+
+
+def enumerate_ranges(
+    table: Table, program: Program, models: Sequence[Model], is_consistent: Callable[[Allow], bool]
+) -> tuple[Any, Any]:
     """Least and most rows of each block with each value, by trying every assignment; rows in one order stand for all orders."""
     codes, domain = table.secret("ill")
     values = program.values["ill"]
@@ -126,10 +136,14 @@ def enumerate_ranges(table: Table, program: Program, vetoes: Any, models: Sequen
                 verdicts[key] = all(bool(model.holds(classes).all()) for model in models)
             return verdicts[key]
 
-        if all(any(not holds(part) for part in veto) for veto in vetoes):
-            counts = np.stack([program._count(given[block.members], "ill") for block in program.blocks])
+        if is_consistent(holds):
+            counts = np.stack([program.count_values(given[block.members], "ill") for block in program.blocks])
             least, most = np.minimum(least, counts), np.maximum(most, counts)
     return least, most
+
+
+def are_vetoed(vetoes: Sequence[Any], holds: Allow) -> bool:
+    return all(any(not holds(part) for part in veto) for veto in vetoes)
 
 
 def compare_with_enumeration(seed: int, models: Sequence[Model], method: Method) -> int:
@@ -146,7 +160,8 @@ def compare_with_enumeration(seed: int, models: Sequence[Model], method: Method)
         assert program is not None and Program.of(table, members, vetoes.of_class(number), guards, program.size - 1) is None
         true = program.count_true("ill")
         least, most = find_ranges(program, "ill", true, 10**6)
-        expected = enumerate_ranges(table, program, vetoes.of_class(number), judged)
+        listed = vetoes.of_class(number)
+        expected = enumerate_ranges(table, program, judged, lambda holds, listed=listed: are_vetoed(listed, holds))
         assert program.unsettled == 0
         if any(getattr(model, "kind", "") == "entropy" for model in models):  # the program requires less than the guarantee
             assert (least <= expected[0]).all() and (most >= expected[1]).all()
@@ -172,6 +187,89 @@ def test_the_program_equals_an_enumeration_on_many_tables() -> None:
         for models in GUARANTEES:
             for method in (ck.Mondrian("strict"), ck.Mondrian(), ck.Incognito()):
                 compare_with_enumeration(seed, models, method)
+
+
+def list_improvements(state: KnitState, partition: Partition, number: int) -> dict[int, list[list[Any]]]:
+    """By other class: both classes after each change of a row of this one that lowers the loss."""
+    before, class_of, found = state.loss(partition), partition.class_of, defaultdict(list)
+    for row in np.flatnonzero(class_of == number):
+        for to in {*range(partition.count)} - {number}:
+            for other in [None, *np.flatnonzero(class_of == to)]:
+                changed = class_of.copy()
+                changed[row] = to
+                if other is not None:
+                    changed[other] = number
+                if state.loss(Partition(changed, partition.count)) < before - 1e-9 and (changed == number).any():
+                    found[to].append([np.flatnonzero(changed == each) for each in (number, to)])
+    return found
+
+
+def compare_held(table: Table, partition: Partition, models: Sequence[Model]) -> tuple[int, int, int]:
+    """Ranges given what is left over, and those of an enumeration: pairs without and with a change left over, and narrowed."""
+    guarded = guard_of(table, models)
+    state, held, seen = KnitState.of(table, guarded.guard, []), find_held(table, partition, models), [0, 0, 0]
+    guards = Guards.of(table, models)
+    codes, domain = table.secret("ill")
+    reference = table.count_values("ill").reference
+
+    def is_met(rows: Any) -> bool:
+        classes = Classes.of(np.zeros(len(rows), dtype=np.int32), 1, {"ill": (codes[rows], domain)}, None, {"ill": reference})
+        return all(bool(model.holds(classes).all()) for model in models)
+
+    for number in np.flatnonzero(np.bincount(partition.class_of) > 1):
+        members, exclusion = np.flatnonzero(partition.class_of == number), held.excluded(number)
+        changes = list_improvements(state, partition, number)
+        kept = [each for each in changes.values() if are_vetoed(each, is_met)]
+        assert (exclusion.held, exclusion.left_over) == (len(kept), len(changes) - len(kept))
+        offered = find_vetoed_cuts(table, partition, models).of_class(number)
+        cuts = held.of_class(number)
+        assert len(cuts) == (len(offered) if are_vetoed(offered, is_met) else 0)
+        program = Program.of(table, members, cuts, guards, 10**6, exclusion.values)
+        true = program.count_true("ill")
+        least, most = find_ranges(program, "ill", true, 10**6)
+        conditions = [cuts, *kept]
+        expected = enumerate_ranges(
+            table, program, models, lambda holds, listed=conditions: all(are_vetoed(each, holds) for each in listed)
+        )
+        assert np.array_equal(least, expected[0]) and np.array_equal(most, expected[1])
+        narrower = any((each != bound).any() for each, bound in zip((least, most), bound_by_class(true), strict=True))
+        seen = [sum(each) for each in zip(seen, (exclusion.held, exclusion.left_over, narrower), strict=True)]
+    return tuple(seen)
+
+
+def compare_searches(seeds: range, most: int) -> Any:
+    """Classes of Knit, and classes drawn at random, on tiny tables."""
+    seen = np.zeros((2, 3), dtype=int)
+    for seed in seeds:
+        columns, rng = draw_table(seed, most), np.random.default_rng(seed)
+        models = [model for model in GUARANTEES[seed % len(GUARANTEES)] if getattr(model, "kind", "") != "entropy"]
+        if not models or (release := release_of(columns, models, ck.Knit())) is None:
+            continue
+        table, knitted, judged = encode_classes(columns, release.partition, WIDE, models)
+        drawn = Partition.of(rng.integers(0, 3, len(table)).astype(np.int32))
+        for i, partition in enumerate((knitted, drawn)):
+            seen[i] += compare_held(table, partition, judged)
+    return seen
+
+
+def test_what_is_given_of_a_search_equals_an_enumeration() -> None:
+    knit, drawn = compare_searches(range(24), 8)
+    assert knit[0] > 20 and knit[2] > 5  # there are conditions, and they narrow classes
+    assert drawn[0] > 0 and drawn[1] > 20  # classes drawn at random leave many changes over, which state nothing
+
+
+@pytest.mark.soak
+def test_what_is_given_of_a_search_equals_an_enumeration_on_many_tables() -> None:
+    compare_searches(range(100, 300), 9)
+
+
+def test_knit_is_measured_for_an_adversary_who_is_given_more() -> None:
+    """Who is 31 had no gout and no cold: otherwise 31 and 40 would have changed places."""
+    table = Columns.of({"age": [30, 31, 32, 40], "ill": ["flu", "flu", "cold", "gout"]})
+    found = refinement(table, [0, 1, 1, 0], AGE, ck.Knit(), [ck.LDiversity("ill", 2)])
+    assert (found.number, found.details["one_value_left"], found.details["narrowed"]) == (1.0, 4, 4)
+    assert found.details["conditions_held"] == 2 and found.details["conditions_left_over"] == 0
+    assert "from the data owner" in found.knows and "only the data owner can see" in found.sentence
 
 
 def attack_many(seeds: range, most: int, solves: int) -> dict[str, list[Finding]]:
@@ -200,8 +298,8 @@ def test_no_method_contradicts_what_it_declares_on_many_tables() -> None:
 
 
 def test_every_method_either_ensures_something_or_says_that_it_does_not() -> None:
-    """Knit is anytime, SoftStop stops by chance, and others merge what fails: none of them may claim that nothing was left."""
-    ensured = {method.name for method in ENSURES}
+    """SoftStop stops by chance, and others merge what fails: none of them may claim that nothing was left."""
+    ensured = {"knit", *(method.name for method in ENSURES)}
     table, models = draw_table(3, 20), [ck.KAnonymity(2), ck.TCloseness("ill", 0.4)]
     for name, kind in REGISTRY.items():
         if name in ensured or name in {"slicing", "anatomy"}:

@@ -96,6 +96,14 @@ def test_notebooks_are_pages(site: Path) -> None:
         assert f'href="{notebook.name}"' in page and page.count('class="highlight"') >= 6, notebook.name
 
 
+def test_the_theorem_links_to_its_test(site: Path) -> None:
+    """The link of the repository works on the site too, which has a copy of the file."""
+    test = "tests/methods/test_soft_stop.py"
+    assert f"](../{test})" in (DOCS / "security.md").read_text(encoding="utf-8")
+    assert f'href="{test}"' in (site / "security.html").read_text(encoding="utf-8")
+    assert (site / test).read_bytes() == (ROOT / test).read_bytes()
+
+
 def public_names() -> Iterator[tuple[str, Any]]:
     """Every public class and function, with the name that a user types."""
     for module in (closeknit, metrics, attacks, datasets, checks):

@@ -19,14 +19,14 @@ from closeknit.api.repeating import build_repeat
 from closeknit.attacks.exchange import Repeat
 from closeknit.attacks.finding import Finding, findings_summary, worst_first
 from closeknit.attacks.minimality import Rerun
-from closeknit.attacks.on_release import list_skipped, on_release
+from closeknit.attacks.on_release import try_release
 from closeknit.attacks.private_attacks import with_original, with_other, with_population
+from closeknit.attacks.requirements import BY_CLASS, NEEDS, ORIGINAL, list_applicable
 from closeknit.core.certificate import Certificate, Document
 from closeknit.core.columns import Columns
 from closeknit.core.covering import raw_schema
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.core.grids import Summary
-from closeknit.core.kinds import Numeric
 from closeknit.core.method import Method
 from closeknit.core.model import Model
 from closeknit.core.reading import Reading
@@ -40,19 +40,6 @@ from closeknit.release.public import TextRelease
 from closeknit.release.release_paths import find_certificate, read_certificate, release_file
 
 Repetition = tuple[Rerun, NDArray[np.int32], Repeat, tuple[Method, Sequence[Model]]]
-NEEDS = {
-    "candidate rows": "the original rows: give them, or the recipe that names them",
-    "matching buckets": "the original rows: give them, or the recipe that names them",
-    "singling out": "the original rows: give them, or the recipe that names them",
-    "delta presence": "a population: a list with the quasi-identifiers of all persons who may be in the table",
-    "population linkage": "a population: a list with the quasi-identifiers of all persons who may be in the table",
-    "intersection": "another release of the same people, and their quasi-identifiers",
-    "row join": "another release of the same people",
-    "minimality": "the recipe with its method and seed, to rerun it",
-    "refinement": "the recipe with its method, and its classes",
-    "downcoding": "the recipe with its method, and its classes",
-}
-BY_CLASS = ("refinement", "downcoding")  # attacks that need the class of each row
 
 
 class AttackReport(Document):
@@ -134,9 +121,8 @@ def attack(
     table = _original(original, requested, schema, csv, published.certificate, shared)
     reading = reading_of(published)
     people = None if population is None else _population(population, reading, schema, csv)
-    found = on_release(published, baskets)
-    missing = [attack for attack, given in _find_available(reading, table, people, theirs).items() if not given]
-    reasons = list_skipped(published, baskets)
+    found, reasons = try_release(reading, baskets)
+    missing = _list_missing(reading, table, people, theirs)
     if table is not None and schema is not None:
         again = _prepare_rerun(published, table, requested)
         rerun, class_of, repeat, made_by = (None, None, None, None) if isinstance(again, str) else again
@@ -144,18 +130,19 @@ def attack(
         known: dict[str, Any] = {"rerun": rerun, "class_of": class_of, "repeat": repeat, "made_by": made_by}
         found += with_original(published, table, schema, population=people, other=theirs, **known, **budgets)
         reasons += [again] if isinstance(again, str) else _list_inapplicable(found)
-        missing += BY_CLASS if isinstance(again, str) else ()
+        missing += ["exchange", *BY_CLASS] if isinstance(again, str) else []
         if rerun is not None and not reading.retained and all(each.attack != "minimality" for each in found):
             reasons.append("minimality: the method does not use a sensitive attribute, or the classes are too large")
         if reading.retained:
             reasons.append("intersection and minimality of a perturbed attribute: any person may have any value")
     else:
-        missing += ["minimality", *BY_CLASS]
+        missing += ["minimality", "exchange", *BY_CLASS]
         found += with_population(published, people, schema) if people is not None else []
         found += with_other(published, theirs, people, schema) if theirs is not None else []
     if theirs is not None and all(each.attack != "row_join" for each in found):
         reasons.append("row join: the releases share no rows of sensitive or plain cells")
-    untried = [*reasons, *(f"{attack} needs {NEEDS[attack]}" for attack in missing)]
+    hints = [": give them, or the recipe that names them" if NEEDS[each].startswith(ORIGINAL) else "" for each in missing]
+    untried = [*reasons, *(f"{each} needs {NEEDS[each]}{hint}" for each, hint in zip(missing, hints, strict=True))]
     return AttackReport(
         closeknit=__version__, rows=published.columns.rows, findings=tuple(worst_first(found)), untried=tuple(untried)
     )
@@ -167,20 +154,13 @@ def _list_inapplicable(found: Sequence[Finding]) -> list[str]:
     return [f"{attack}: the cells of this form are not those of classes" for attack in BY_CLASS if attack not in tried]
 
 
-def _find_available(
-    reading: Reading, table: Columns | None, population: Columns | None, other: Published | None
-) -> dict[str, bool]:
-    """Return the attacks that apply here, and whether their requirements are given."""
-    given = {
-        "delta presence": population is not None,
-        "intersection": other is not None and table is not None,
-        "row join": other is not None,
-    }
-    if reading.column_groups:
-        return {"matching buckets": table is not None, **given}
-    if any(isinstance(kind, Numeric) for kind in reading.schema.quasi.values()):
-        given["singling out"] = table is not None
-    return {"candidate rows": table is not None, "population linkage": population is not None, **given}
+def _list_missing(reading: Reading, table: Columns | None, population: Columns | None, other: Published | None) -> list[str]:
+    """Return the attacks that apply here and lack something; those that rerun the method are left to the caller."""
+    people = {"population linkage", "delta presence"} if population is not None else set()
+    with_other = {"row join", *(["intersection"] if table is not None else [])} if other is not None else set()
+    original = {"candidate rows", "matching buckets", "singling out"} if table is not None else set()
+    later = {"minimality", "exchange", *BY_CLASS}
+    return [attack for attack in list_applicable(reading) if attack not in people | with_other | original | later]
 
 
 def load_published(release: Any, certificate: Any = None, csv: CsvFormat | None = None) -> Published:

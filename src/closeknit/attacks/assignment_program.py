@@ -10,6 +10,8 @@ every assignment that the vetoes allow, and perhaps some more: what it rules out
     sign where it is open; caps `u * den > s * num` of some value; too few different values, with one binary per value.
     Entropy below ln l implies that some value has a share above 1 / l, and this is what is required of it.
 
+A change of one member alone (`Vetoes.excluded`) rules out values of that member: their variables are 0.
+
 Guarantees without a compiled form may have vetoed anything; their vetoes are left out. Sensitive attributes are counted
 separately, as if any of their values could go together. Rows that are equal in all quasi-identifiers but in different parts
 (a cut through ties) differ by their places only, so they are counted together (`Block`).
@@ -27,46 +29,19 @@ from math import exp, floor
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.attacks.compiled_guards import Guards
 from closeknit.core.combined_secrets import Secret
 from closeknit.core.method import Veto
-from closeknit.core.model import Model
 from closeknit.core.row_sorting import groups
 from closeknit.core.table import Table
 from closeknit.kernels.exchange.knit_guard import CAPS, CLOSENESS, ENTROPY, Guard
-from closeknit.search.guards import guard_of
 
 NODES = 2_000  # subproblems of one solution; a bound is used where it is not the optimum
 ROUNDED = 1e-6  # what HiGHS may be off
 
 Int64 = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 Terms = dict[int, float]
-
-
-@dataclass(frozen=True, eq=False)
-class Guards:
-    """The compiled form of each guarantee of a table, next to its sensitive attribute."""
-
-    compiled: list[tuple[Secret | None, Guard]]
-    open_ended: bool  # whether some guarantee has none: it may veto anything
-
-    @classmethod
-    def of(cls, table: Table, models: Sequence[Model]) -> Guards:
-        """Compile guarantees one by one.
-
-        >>> import closeknit as ck
-        >>> table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(20))
-        >>> found = Guards.of(table, [ck.KAnonymity(2), ck.LDiversity("disease", 2, kind="recursive", c=2)])
-        >>> found.open_ended, len(found.compiled)
-        (True, 1)
-        """
-        made = [(model.column, guard_of(table, [model])) for model in models]
-        compiled = [(column, each.guard) for column, each in made if not each.unguarded]
-        return cls(compiled, any(each.unguarded for _, each in made))
-
-    @property
-    def secrets(self) -> list[Secret]:
-        """The sensitive attributes that guarantees are about."""
-        return list(dict.fromkeys(column for column, guard in self.compiled if column is not None and len(guard.kind)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,18 +62,24 @@ class Program:
     group_of: Int64
     blocks: list[Block]
     values: Mapping[Secret, Int64]  # codes that occur in the class
+    excluded: Flags  # [members, members], or [members, 0]
+    vetoes: list[Veto] = field(default_factory=list)  # that say something
     first: dict[Secret, int] = field(default_factory=dict)  # variable of the first group and value
     lower: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)
     whole: list[int] = field(default_factory=list)  # 1 for whole numbers
     rows: list[tuple[Terms, float, float]] = field(default_factory=list)  # terms, least, most
-    vetoes: int = 0  # that say something
     solves: int = 0
     unsettled: int = 0
 
     @classmethod
-    def of(cls, table: Table, members: Int64, vetoes: Sequence[Veto], guards: Guards, most: int) -> Program | None:
-        """Set up the program of the class with these rows of the table; None where it has more than `most` variables."""
+    def of(
+        cls, table: Table, members: Int64, vetoes: Sequence[Veto], guards: Guards, most: int, excluded: Flags | None = None
+    ) -> Program | None:
+        """Set up the program of the class with these rows of the table; None where it has more than `most` variables.
+
+        `excluded`: which member, the first index, cannot have the sensitive values of which other.
+        """
         vetoes = [] if guards.open_ended else vetoes
         place = np.full(len(table), -1, dtype=np.int64)
         place[members] = np.arange(len(members))
@@ -107,12 +88,16 @@ class Program:
         for i, parts in enumerate(within):
             for number, part in enumerate(parts):
                 marks[i, part] = number + 1
-        group_of, blocks = _group_members(table.quasi[members], marks)
+        excluded = np.zeros((len(members), 0), dtype=bool) if excluded is None or guards.open_ended else excluded
+        alike = np.unique(excluded, axis=0, return_inverse=True)[1].reshape(1, -1)
+        group_of, blocks = _group_members(table.quasi[members], np.concatenate([marks, alike]))
         values = {name: np.unique(table.secret(name)[0][members]).astype(np.int64) for name in guards.secrets}
-        found = cls(table, members, guards, group_of, [Block(members[rows], owned) for rows, owned in blocks], values)
+        grouped = [Block(members[rows], owned) for rows, owned in blocks]
+        found = cls(table, members, guards, group_of, grouped, values, excluded)
         if sum(map(len, values.values())) * (int(group_of.max()) + 1) > most:
             return None
         found._count_rows()
+        found._exclude_values()
         for veto, mine in zip(vetoes, within, strict=True):
             found._add_veto(veto, mine)
             if found.size > most:
@@ -123,6 +108,11 @@ class Program:
     def size(self) -> int:
         """Number of variables."""
         return len(self.lower)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is known beyond the class."""
+        return not self.vetoes and not self.excluded.any()
 
     # Rows and columns of the program --------------------------------------------------------------------------------------
 
@@ -149,6 +139,15 @@ class Program:
             for v, count in enumerate(have.tolist()):
                 self.rows.append(({self._variable(secret, g, v): 1.0 for g in range(len(sizes))}, count, count))
 
+    def _exclude_values(self) -> None:
+        """No row of a group has a value if its members cannot have the sensitive values of anyone who has it."""
+        for secret, values in self.values.items() if self.excluded.size else ():
+            codes = self.table.secret(secret)[0][self.members]
+            for v, code in enumerate(values.tolist()):
+                never = self.excluded[:, codes == code].all(axis=1)
+                for g in np.unique(self.group_of[never]).tolist():
+                    self.upper[self._variable(secret, g, v)] = 0.0
+
     def _add_veto(self, veto: Veto, within: Sequence[Int64]) -> None:
         """One alternative or more must be true; a veto with an alternative that is always true says nothing."""
         mark = self.size, len(self.rows)
@@ -164,7 +163,7 @@ class Program:
                     return
                 alternatives += [each for each in found if each is not None]
         self.rows.append((dict.fromkeys(alternatives, 1.0), 1.0, np.inf))
-        self.vetoes += 1
+        self.vetoes.append(veto)
 
     def _list_alternatives(self, part: _Part) -> Iterator[int | None]:
         """Binaries, each of which means that this part does not meet one view of a guarantee; None: it never does."""
@@ -250,21 +249,21 @@ class Program:
     def count_true(self, secret: Secret) -> Int64:
         """Rows of each block with each value, as they are."""
         codes = self.table.secret(secret)[0]
-        return np.stack([self._count(codes[block.members], secret) for block in self.blocks])
+        return np.stack([self.count_values(codes[block.members], secret) for block in self.blocks])
 
-    def _count(self, codes: NDArray[np.int32], secret: Secret) -> Int64:
+    def count_values(self, codes: NDArray[np.int32], secret: Secret) -> Int64:
         place = np.searchsorted(self.values[secret], codes)
         return np.bincount(place, minlength=len(self.values[secret])).astype(np.int64)
 
-    def is_possible(self, counts: Mapping[Secret, Int64]) -> bool:
-        """Whether the program allows these rows of each block and value."""
-        fixed = [
-            ({self._variable(secret, g, v): 1.0 for g in block.groups.tolist()}, float(counts[secret][i, v]))
-            for secret in counts
-            for i, block in enumerate(self.blocks)
-            for v in range(len(self.values[secret]))
-        ]
-        return self._solve({}, [(terms, count, count) for terms, count in fixed]) is not None
+    def allows_truth(self) -> bool:
+        """Whether the program allows the rows of each block and value as they are."""
+        fixed = []
+        for secret, values in self.values.items():
+            true = self.count_true(secret)
+            for i, v in np.ndindex(len(self.blocks), len(values)):
+                terms = {self._variable(secret, g, v): 1.0 for g in self.blocks[i].groups.tolist()}
+                fixed.append((terms, float(true[i, v]), float(true[i, v])))
+        return self._solve({}, fixed) is not None
 
     def find_bound(self, secret: Secret, block: int, value: int, most: bool, seen: Int64) -> int:
         """Return the least or most rows of a block with a value; solutions found widen `seen`, [2, blocks, values]."""
@@ -305,11 +304,9 @@ class Program:
         )
         if found.status == 2:
             return None
-        x = (
-            found.x
-            if found.x is not None and _keeps_rows(matrix @ np.where(self.whole, np.rint(found.x), found.x), rows)
-            else None
-        )
+        x = found.x
+        if x is not None and not _keeps_rows(matrix @ np.where(self.whole, np.rint(x), x), rows):
+            x = None
         if found.status == 0:
             return float(found.fun), x
         self.unsettled += 1

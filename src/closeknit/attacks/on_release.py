@@ -42,8 +42,18 @@ def on_release(published: Published | Reading, baskets: Sequence[str] = ()) -> l
     >>> len(found), found[0].risk, found[0].attack
     (18, 1.0, 'joint_secrets')
     """
-    tried = _run_attacks(reading_of(published), baskets)
-    return worst_first(found for found in tried if isinstance(found, Finding))
+    return try_release(published, baskets)[0]
+
+
+def try_release(published: Published | Reading, baskets: Sequence[str] = ()) -> tuple[list[Finding], list[str]]:
+    """Return what `on_release` and `list_skipped` return, in one pass.
+
+    Args:
+        published: A release, or what its form read.
+        baskets: Sensitive attributes whose cells hold several items.
+    """
+    tried = list(_run_attacks(reading_of(published), baskets))
+    return worst_first(each for each in tried if isinstance(each, Finding)), [each for each in tried if isinstance(each, str)]
 
 
 def list_skipped(published: Published | Reading, baskets: Sequence[str] = ()) -> list[str]:
@@ -59,7 +69,7 @@ def list_skipped(published: Published | Reading, baskets: Sequence[str] = ()) ->
     >>> list_skipped(ck.generalized().read(Columns.of({"sex": ["f"], "wage": ["low"]}), schema))[-1]
     'joint secrets: no two sensitive attributes belong together, so none reveals another'
     """
-    return [found for found in _run_attacks(reading_of(published), baskets) if isinstance(found, str)]
+    return try_release(published, baskets)[1]
 
 
 def _run_attacks(reading: Reading, baskets: Sequence[str]) -> Iterator[Finding | str]:

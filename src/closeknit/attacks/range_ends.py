@@ -6,7 +6,8 @@ description *isolates* a row if it fits exactly one row of the table.
 
 - `range_ends` needs the release alone: how many ranges have ends that are true values, and how many rows of a class may have
   such a value. At least one row has it, and at least one has the other end, so a class of m rows leaves at most m - 1.
-  `risk`: the largest 1 / (m - 1).
+  `risk`: the largest 1 / (m - 1). It is what anyone derives of `downcoding` and `singling_out`: `recovered` cells of all
+  `generalized_cells`, and the descriptions.
 - `singling_out` compares with the original rows: the share of descriptions that isolate a row, and of rows that are isolated.
 
 Some descriptions isolate a row by chance: one that a share w of all people fits isolates one of n independent rows with
@@ -37,7 +38,7 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.covering import Covering, raw_schema
 from closeknit.core.domain import read_ranges
 from closeknit.core.kinds import Numeric
-from closeknit.core.loss import list_texts
+from closeknit.core.loss import cell_losses, list_texts
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
 from closeknit.forms.release_reading import Published, reading_of
@@ -71,18 +72,30 @@ def range_ends(reading: Reading) -> Finding:
         raise NotApplicable("no range ends at true values of its class", right="no action is needed")
     sizes = reading.classes.sizes
     fewest = max(int(sizes[shows].min()) - 1, 1)
-    ranges, rows = int(is_range.sum()), int(sizes[shows].sum())
+    ranges, rows, n = int(is_range.sum()), int(sizes[shows].sum()), reading.columns.rows
+    losses = cell_losses(reading.columns, reading.schema)
+    generalized = sum(int((lost[reading.columns[name].codes, 0] > 0).sum()) for name, lost in losses.items())
     names = [name for j, name in enumerate(reading.tight) if is_range[:, j].any()]
     return Finding(
         attack="range_ends",
         knows="nothing else",
         measure="share of rows whose class has a range that ends at true values",
-        number=rows / reading.columns.rows,
+        number=rows / n,
         risk=1 / fewest,
         sentence=f"Both ends of {format_count(ranges, 'range')} of {', '.join(names)} are true values of rows in the class: "
         f"one row or more, and in the smallest class at most {fewest:,}, {'has' if fewest == 1 else 'have'} exactly that "
-        "value. How many rows this singles out is measured with the original table.",
-        details={"columns": ", ".join(names), "ranges": ranges, "rows": rows, "classes": int(shows.sum()), "most_rows": fewest},
+        f"value. So {2 * ranges:,} of {format_count(generalized, 'generalized cell')} ({percent(2 * ranges / generalized)}) "
+        "are recovered exactly, up to which row has them. Each end describes one row or more of its class; how many ends "
+        f"describe exactly one, where at most {percent((1 - 1 / n) ** (n - 1))} would by chance, needs the original table.",
+        details={
+            "columns": ", ".join(names),
+            "ranges": ranges,
+            "rows": rows,
+            "classes": int(shows.sum()),
+            "most_rows": fewest,
+            "generalized_cells": generalized,
+            "recovered": 2 * ranges,
+        },
     )
 
 

@@ -11,7 +11,10 @@ addition, (number - share of the value in the class) / (1 - share). The details 
 class allows and the program rules out, members with one value left, and how many members an adversary names correctly who
 guesses the value in the middle of whose range is the largest.
 
-A method whose code ensures nothing (a budget or a random draw ends its search) has no number: that is no proof of safety.
+A method whose search ends with a budget (Knit) ensures nothing, so an adversary who assumes a local optimum may derive what is
+false. Its number is that of a stronger adversary, to whom the data owner reveals where this is true: which classes have no cut
+left over, and which pairs of classes no move and no exchange of rows. What this adversary cannot prove, no one proves who knows
+only that the search looks for a local optimum. A method that stops by a random draw has no number: that is no proof of safety.
 
 Sources: combinatorial refinement of ARX's local recoding (2025), and the paper on minimality (2007).
 Different from the source: any method that declares what it ensures, and guarantees by their compiled form. Vetoes of other
@@ -29,17 +32,20 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.attacks.assignment_program import Guards, Program
+from closeknit.attacks.assignment_program import Program
+from closeknit.attacks.assignment_trials import Trials
+from closeknit.attacks.compiled_guards import Guards
 from closeknit.attacks.deals import Classes
 from closeknit.attacks.finding import Detail, Finding
 from closeknit.attacks.finding_texts import certainty, format_count, percent
+from closeknit.attacks.intervals import share_interval
 from closeknit.core.columns import Columns
 from closeknit.core.combined_secrets import Secret
 from closeknit.core.date_shift import list_shifted
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.limits import MOST_SOLVES
 from closeknit.core.look_alikes import with_folded
-from closeknit.core.method import Method, Vetoes, list_guarantees
+from closeknit.core.method import Exclusion, Method, Vetoes, list_guarantees
 from closeknit.core.model import Model, joints
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
@@ -49,7 +55,10 @@ SOLVES = 200  # programs that are solved
 MOST = 4_000  # variables of a program
 KNOWS = "the method and its parameters, all quasi-identifiers, and the class of each person"
 OUTSIDE = ", and all sensitive values outside the class"
-COUNTED = ("members", "pairs", "excluded", "one_value_left", "guessed", "guessed_by_class")
+GIVEN = "; and, from the data owner, between which classes no improvement was left over"
+DERIVED = ("what the method did not do", "where no improvement was left over, which only the data owner can see,")
+COUNTED = ("members", "narrowed", "pairs", "excluded", "one_value_left", "guessed", "guessed_by_class")
+CONFIDENCE = 0.95
 Int64 = NDArray[np.int64]
 
 
@@ -152,7 +161,7 @@ def refine_classes(
         solves: Largest number of programs that are solved.
         seed: Seed of the order in which classes are tried.
     """
-    guards, tally = Guards.of(table, models), _Tally(vetoes.others_known)
+    guards, tally = Guards.of(table, models), _Tally(vetoes.others_known, vetoes.given)
     if secret not in guards.secrets or guards.open_ended:
         why = f"a guarantee of `{secret}`, or another one, has no linear form, so it may have vetoed anything"
         return _build_empty(secret, f"There is nothing to derive: {why}. This does not show that the method is safe.", {})
@@ -162,11 +171,12 @@ def refine_classes(
         if tally.solves >= solves:
             break
         members = order[starts[number] : starts[number + 1]]
-        program = Program.of(table, members, vetoes.of_class(number), guards, MOST)
+        excluded = None if vetoes.excluded is None else tally.note_conditions(vetoes.excluded(number))
+        program = Program.of(table, members, vetoes.of_class(number), guards, MOST, excluded)
         tally.looked_at += 1
         if program is None:
             tally.too_large += 1
-        elif program.vetoes > 0 and len(program.values[secret]) > 1:
+        elif not program.is_open and len(program.values[secret]) > 1:
             tally.add(program, secret, solves)
     return tally.finding(secret, partition.count)
 
@@ -176,19 +186,29 @@ class _Tally:
     """What the classes that were tried reveal together."""
 
     others_known: bool
+    given: bool
+    held: int = 0  # conditions of two classes
+    left_over: int = 0
     looked_at: int = 0
     tried: int = 0
     too_large: int = 0
     contradicted: int = 0  # classes whose true values the program excludes: the method does not leave such classes
     solves: int = 0
     unsettled: int = 0
+    classes_narrowed: int = 0
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
     best: tuple[float, float, float] = (0.0, 0.0, 0.0)  # gain, proved, class alone
+
+    def note_conditions(self, found: Exclusion) -> NDArray[np.bool_]:
+        """Count what is true of a class and each other one, and return which values are excluded."""
+        self.held, self.left_over = self.held + found.held, self.left_over + found.left_over
+        return found.values
 
     def add(self, program: Program, secret: Secret, solves: int) -> None:
         """Refine one class."""
         true = program.count_true(secret)
-        if not program.is_possible({name: program.count_true(name) for name in program.values}):
+        trials = Trials(program, secret)  # ties may be divided in another way than here: then the program decides
+        if not trials.is_consistent(np.arange(len(program.members))) and not program.allows_truth():
             self.contradicted += 1
             return
         least, most = find_ranges(program, secret, true, solves - self.solves - program.solves)
@@ -198,9 +218,12 @@ class _Tally:
         self.tried, self.solves = self.tried + 1, self.solves + program.solves
         self.unsettled += program.unsettled
         possible = most > 0
+        narrowed = np.any([each != bound for each, bound in zip((least, most), bound_by_class(true), strict=True)], axis=(0, 2))
+        self.classes_narrowed += int(narrowed.any())
         guess = np.argmax(least + most + have / (2 * have.sum() + 1), axis=1)
         added = {
             "members": int(sizes.sum()),
+            "narrowed": int(sizes[narrowed].sum()),
             "pairs": int(sizes.sum()) * len(have),
             "excluded": int((sizes[:, None] * ~possible).sum()),
             "one_value_left": int(sizes[possible.sum(axis=1) == 1].sum()),
@@ -219,10 +242,16 @@ class _Tally:
             "classes": classes,
             "classes_looked_at": self.looked_at,
             "classes_tried": self.tried,
+            "classes_narrowed": self.classes_narrowed,
             "classes_too_large": self.too_large,
             "solves": self.solves,
             "unsettled": self.unsettled,
         }
+        if self.given:
+            details |= {"conditions_held": self.held, "conditions_left_over": self.left_over}
+        if self.looked_at < classes:
+            low, high = share_interval(self.classes_narrowed, max(self.looked_at - self.too_large, 1), CONFIDENCE)
+            details |= {"classes_narrowed_low": low, "classes_narrowed_high": high}
         if self.contradicted:
             what = f"{format_count(self.contradicted, 'class', 'classes')} of this release had an allowed change left over, so "
             what += "the method with these guarantees did not return them: nothing is derived from what it ensures."
@@ -245,23 +274,33 @@ class _Tally:
             proof = f"a value is proved {certainty(proved)}, where the class alone reveals it with probability {percent(alone)}"
         return Finding(
             attack="refinement",
-            knows=KNOWS + OUTSIDE * self.others_known,
+            knows=KNOWS + OUTSIDE * self.others_known + GIVEN * self.given,
             column=secret,
             measure="largest probability that is proved",
             number=proved if gain > 0 else 0.0,
             risk=gain,
             sentence=f"In {format_count(self.tried, 'class', 'classes')} of {format_count(members, 'row')} that were tried, "
-            f"what the method did not do rules out {percent(counts['excluded'] / counts['pairs'])} of the values of `{secret}` "
+            f"{DERIVED[self.given]} rules out {percent(counts['excluded'] / counts['pairs'])} of the values of `{secret}` "
             f"that a member may have, and leaves one to {format_count(counts['one_value_left'], 'member')}; {proof}. Guessing "
             f"is right for {percent(right)}, by the class alone for {percent(by_class)}.",
             details=details,
         )
 
 
+def bound_by_class(true: Int64) -> tuple[Int64, Int64]:
+    """Return the least and the most rows of each block with each value that the class alone allows.
+
+    Args:
+        true: Rows of each block with each value, as they are.
+    """
+    sizes, have = true.sum(axis=1)[:, None], true.sum(axis=0)[None]
+    return np.maximum(have - (have.sum() - sizes), 0), np.minimum(sizes, have)
+
+
 def find_ranges(program: Program, secret: Secret, true: Int64, budget: int) -> tuple[Int64, Int64]:
     """Return the least and the most rows of each block that can have each value; [blocks, values] each.
 
-    The true assignment and every solution are possible, so most bounds need no program of their own.
+    The true assignment, those that are tried and every solution are possible, so most bounds need no program of their own.
 
     Args:
         program: The program of a class.
@@ -269,13 +308,14 @@ def find_ranges(program: Program, secret: Secret, true: Int64, budget: int) -> t
         true: Rows of each block with each value, as they are.
         budget: Programs that may still be solved; what is not solved keeps the bound of the class alone.
     """
-    sizes, have = true.sum(axis=1)[:, None], true.sum(axis=0)[None]
-    least, most = np.maximum(have - (have.sum() - sizes), 0), np.minimum(sizes, have)
+    least, most = bound_by_class(true)
     seen = np.stack([true, true])
-    before = program.solves
+    before, trials = program.solves, Trials(program, secret)
     for block, value in np.ndindex(*true.shape):
         for upper, limit in ((True, most), (False, least)):
             if seen[int(upper), block, value] == limit[block, value]:
+                continue
+            if trials.reach(block, value, upper, int(limit[block, value]), seen):
                 continue
             if program.solves - before >= budget:
                 return least, most

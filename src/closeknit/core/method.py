@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,14 @@ def share_progress(progress: Progress, parts: int, begin: float) -> list[Progres
     return [partial(report, part) for part in range(parts)]
 
 
+class Exclusion(NamedTuple):
+    """Sensitive values that members of a class cannot have, because a change of one member with another class was not made."""
+
+    values: NDArray[np.bool_]  # [members, members] by row: true where the first cannot have the sensitive values of the second
+    held: int  # other classes with which some change lowers the loss, and none is allowed
+    left_over: int  # other classes with which an allowed one is left over: they exclude nothing
+
+
 @dataclass(frozen=True)
 class Vetoes:
     """Changes of classes that a method did not make because some part would not meet a guarantee.
@@ -54,10 +62,14 @@ class Vetoes:
     Args:
         of_class: Lists the changes of a class, given its number.
         others_known: Whether sensitive values outside the class were used: what other classes explain is left out then.
+        excluded: Returns what single members of a class cannot have; None: `of_class` says everything.
+        given: Whether the code ensures none of this, and it was checked on the table which changes were left over.
     """
 
     of_class: Callable[[int], Sequence[Veto]]
     others_known: bool = False
+    excluded: Callable[[int], Exclusion] | None = None
+    given: bool = False
 
 
 class Method(ABC):
@@ -126,8 +138,8 @@ class Method(ABC):
     def find_vetoes(self, table: Table, partition: Partition, models: Sequence[Model]) -> Vetoes | None:
         """Changes of a class that the method would have made if every part had met every guarantee.
 
-        An adversary who knows the method uses them (`attacks.refinement`), so list only what the code ensures for every table.
-        None: it ensures nothing, for example because a budget or a random draw ends its search.
+        An adversary who knows the method uses them (`attacks.refinement`), so list only what the code ensures for every table,
+        or what is true of this one, marked as `given`. None: nothing, for example because a random draw ends its search.
 
         Args:
             table: the encoded table.

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from closeknit.core.combined_secrets import parts
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.limits import MOST_PROPOSALS, MOST_SECONDS
-from closeknit.core.method import Method, Progress, ignore_progress, share_progress
+from closeknit.core.method import Method, Progress, Vetoes, ignore_progress, share_progress
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import number
 from closeknit.core.params import whole as whole_number
@@ -50,6 +50,7 @@ from closeknit.search.careful_cuts import cut, recut
 from closeknit.search.exchange import exchange_rows
 from closeknit.search.guards import guard_of, tighten_guard
 from closeknit.search.knit_state import KnitState
+from closeknit.search.left_over import find_held
 from closeknit.search.peeling import peel
 from closeknit.search.refine import refine_partition, root_holds
 from closeknit.search.repair import repair_partition
@@ -141,6 +142,10 @@ class Knit(Method):
         progress("exchanging", (BEGUN + ENDED) / 2)
         best = improve_within(knit_state, min(spent, key=knit_state.loss), others, budgets, cycles, [seed])
         return replace(begun, partition=repair_partition(table, best, models))
+
+    def find_vetoes(self, table: Table, partition: Partition, models: Sequence[Model]) -> Vetoes:
+        """What a local optimum would ensure, where it is true: a search within a budget ensures nothing."""
+        return find_held(table, partition, models)
 
     def _run_classes(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Knit the whole table, or each of its shards."""

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit import __version__
-from closeknit.attacks.on_release import on_release
+from closeknit.attacks.on_release import try_release
+from closeknit.attacks.requirements import list_untried
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Column, Columns
 from closeknit.core.schema import Schema
@@ -82,6 +83,7 @@ def public_report(texts: TextRelease) -> PublicReport:
     certificate, reading = texts.certificate, reading_of(texts)
     counts, notes = count_release(reading, certificate)
     schema = Schema.from_forms(certificate.columns)
+    findings, skipped = try_release(reading)
     word = "class" if {"generalized", "perturbed"} & set(certificate.form) else "bucket"
     return PublicReport(
         closeknit=__version__,
@@ -95,7 +97,8 @@ def public_report(texts: TextRelease) -> PublicReport:
         classes=certificate.classes,
         loss=certificate.loss,
         secrets=secret_spreads(reading, certificate, word),
-        findings=tuple(on_release(reading)),
+        findings=tuple(findings),
+        untried=(*skipped, *list_untried(reading)),
         measures=measures(texts),
         joint=certificate.joint,
         estimates=certificate.estimates,

@@ -74,6 +74,7 @@ class PublicReport(Document):
     loss: LossRecord
     secrets: tuple[SecretSpread, ...]
     findings: tuple[Finding, ...] = ()
+    untried: tuple[str, ...] = ()  # attacks that do not apply, or need more than the public files, with the reason
     measures: Measures
     joint: Joint | None = None
     estimates: dict[str, ValueEstimates]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from closeknit.kernels.compiling import bare, whole
+from closeknit.kernels.compiling import bare, kernel, whole
 from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
 
 CLOSENESS, CAPS, VALUES, ENTROPY = range(4)
@@ -123,6 +123,22 @@ def _diverse(guard: Guard, under: Codes, c: int, shift: Codes, sign: int, size: 
             if guard.kind[v] == ENTROPY:
                 entropy -= u / size * np.log(u / size)
     return values >= guard.values[v] and entropy >= guard.entropy[v]
+
+
+@kernel
+def is_class_allowed(guard: Guard, rows: Ints) -> bool:
+    """Whether a class of these rows meets all guarantees.
+
+    >>> from kernel_inputs import one_cap
+    >>> guard = one_cap(np.array([0, 0, 1], np.int32), 2)
+    >>> [is_class_allowed(guard, np.array(rows)) for rows in ([0, 1], [0, 2])]
+    [False, True]
+    """
+    under, nothing = np.zeros((1, len(guard.parent)), np.int32), np.zeros(len(guard.parent), np.int32)
+    for row in rows:
+        count_leaf(guard, under, whole(0), whole(row), whole(1))
+    sum_leaves(guard, under, whole(0))
+    return is_allowed(guard, under, whole(0), nothing, whole(1), len(rows))
 
 
 @bare
