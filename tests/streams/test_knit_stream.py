@@ -157,6 +157,17 @@ def test_polishing_keeps_k_persons_and_never_loses_more(seed: int, k: int, perso
     assert measure(class_of) < measure(before) if changes else class_of.tolist() == before.tolist()
 
 
+def test_a_class_of_one_row_keeps_it() -> None:
+    """With k = 1 it has no box without its row; a kernel that reads beyond the trees finds a node that does not exist."""
+    axes, chance = KnitStream(schema(), 1, 9).coder.axes, np.random.default_rng(1)
+    longer = np.append(axes.leaf_node, np.full(1000, 1 << 40))
+    axes = axes._replace(leaf_node=longer[: len(axes.leaf_node)])
+    rows = chance.integers(0, [100, len(axes.leaf_node) // 2, 2], (40, 3)).astype(float)
+    class_of = np.r_[np.arange(38), 37, 37]
+    polish_classes(axes, rows, np.empty(0, np.int64), class_of, 38, 1, 3)
+    assert class_of[:37].tolist() == list(range(37))
+
+
 def test_classes_that_break_a_guarantee_are_not_polished() -> None:
     """Swapping the two rows in the middle would lose less, but leave one disease in a class."""
     cells = [(1, "flu"), (60, "gout"), (50, "flu"), (99, "gout")]

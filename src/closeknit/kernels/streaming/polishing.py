@@ -83,6 +83,8 @@ def _offer_row(axes: Axes, state: State, row: int, k: int) -> bool:
     """Move or swap one row where that pays most."""
     c = state.class_of[row]
     size, loss = state.size[c], state.loss[c]
+    if size == 1:  # without its row a class has no box
+        return False
     shrink = loss - _measure_without(axes, state, c, row)
     spare = state.heads[c] > k or (len(state.person_of) > 0 and _has_twin(state, c, row))
     if shrink <= GAIN and not spare:
