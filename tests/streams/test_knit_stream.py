@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 import closeknit as ck
 from closeknit.core.columns import Columns
 from closeknit.kernels.geometry.declared_axes import box_costs, boxes_of
+from closeknit.kernels.streaming.looking_cuts import propose_cuts
+from closeknit.kernels.streaming.peeled_boxes import NEVER, peel_box
 from closeknit.kernels.streaming.polishing import polish_classes
 from closeknit.streams import knit_stream
 from closeknit.streams.knit_stream import KnitStream, Piece
@@ -100,6 +102,41 @@ def test_parts_of_a_piece_keep_their_orders() -> None:
 
 
 @slow
+@given(st.integers(0, 2**32), st.integers(2, 60), st.integers(1, 9))
+def test_a_peeled_box_is_what_its_bounds_say(seed: int, size: int, least: int) -> None:
+    """Its rows are all rows between its bounds, each side has enough of them, and its value is that of the two boxes."""
+    chance, axes = np.random.default_rng(seed), KnitStream(schema(), 2, 9).coder.axes
+    rows = chance.integers(0, [100, len(axes.leaf_node) // 2, 2], (size, 3)).astype(float)
+    absent = chance.random((size, 3)) < 0.05
+    rows[absent] = np.broadcast_to(axes.missing, rows.shape)[absent]
+    worth, inside, bounds = chance.random(size + 1), np.zeros(size, dtype=bool), np.zeros((2, 3))
+    value = peel_box(axes, rows, np.argsort(rows.T, axis=1, kind="stable"), float(least), worth, inside, bounds)
+    if value == NEVER:
+        assert not inside.any()
+        return
+    assert inside.tolist() == ((rows >= bounds[0]) & (rows <= bounds[1])).all(axis=1).tolist()
+    counts = np.bincount(~inside, minlength=2)
+    assert counts.min() >= least
+    losses = box_costs(axes, *boxes_of(rows, (~inside).astype(np.int64), 2))
+    assert value == pytest.approx(float(counts @ (losses * worth[counts])))
+
+
+def test_a_cut_of_two_columns_is_found_where_no_column_alone_divides_the_rows_well() -> None:
+    """20 rows are near in both columns, ten others only in one, and ten only in the other: fewer than k = 15 on a side."""
+    axes = KnitStream(ck.Schema(quasi={"a": ck.numeric(0, 99), "b": ck.numeric(0, 99)}), 15, 40).coder.axes
+    near, far = np.arange(20.0) / 10, 5 * np.arange(20.0)
+    even = np.arange(20) % 2 == 0
+    rows = np.concatenate([np.c_[near, near], np.c_[np.where(even, near, far), np.where(even, far, near)]])
+    orders = np.argsort(rows.T, axis=1, kind="stable")
+    order, sides, bounds = propose_cuts(axes, rows, orders, np.empty(0, np.int64), 15, 1.0, 3)
+    best = order[0]
+    assert np.isfinite(bounds[best]).any(axis=0).all()
+    assert sides[best][:20].all() and sides[best].sum() < 25
+    one = propose_cuts(axes, rows, orders, np.arange(40) // 4, 15, 1.0, 3)  # ten persons: neither side can have 15
+    assert len(one[0]) == 0
+
+
+@slow
 @given(st.integers(0, 2**32), st.integers(1, 5), st.sampled_from([0, 8, 40]))
 def test_polishing_keeps_k_persons_and_never_loses_more(seed: int, k: int, persons: int) -> None:
     chance, axes = np.random.default_rng(seed), KnitStream(schema(), 2, 9).coder.axes
@@ -118,6 +155,17 @@ def test_polishing_keeps_k_persons_and_never_loses_more(seed: int, k: int, perso
     changes = polish_classes(axes, rows, person_of, class_of, 3, few, 4)
     assert min(count(class_of)) >= few
     assert measure(class_of) < measure(before) if changes else class_of.tolist() == before.tolist()
+
+
+def test_a_class_of_one_row_keeps_it() -> None:
+    """With k = 1 it has no box without its row; a kernel that reads beyond the trees finds a node that does not exist."""
+    axes, chance = KnitStream(schema(), 1, 9).coder.axes, np.random.default_rng(1)
+    longer = np.append(axes.leaf_node, np.full(1000, 1 << 40))
+    axes = axes._replace(leaf_node=longer[: len(axes.leaf_node)])
+    rows = chance.integers(0, [100, len(axes.leaf_node) // 2, 2], (40, 3)).astype(float)
+    class_of = np.r_[np.arange(38), 37, 37]
+    polish_classes(axes, rows, np.empty(0, np.int64), class_of, 38, 1, 3)
+    assert class_of[:37].tolist() == list(range(37))
 
 
 def test_classes_that_break_a_guarantee_are_not_polished() -> None:

@@ -7,9 +7,10 @@ Invariant: every *piece*, a set of waiting rows that may still be cut, meets all
 rows, if they do. A piece is replaced by two only if both meet them, and is published whole. So whatever is published meets
 them, whenever that happens (`docs/knit_stream.md`).
 
-Source: our own. The cuts are Mondrian's (LeFevre et al. 2006), chosen by the loss that both sides are expected to have after
-further cuts, and followed one cut further (`kernels.streaming.looking_cuts`). Pieces of more than `SAMPLED` rows choose their
-cut by a sample. A small piece is cut into all its classes at once, and these exchange rows (`kernels.streaming.polishing`); if
+Source: our own. The cuts are Mondrian's (LeFevre et al. 2006), and in small pieces boxes of several columns
+(`kernels.streaming.peeled_boxes`). They are chosen by the loss that both sides are expected to have after further cuts, and
+followed one cut further (`kernels.streaming.looking_cuts`). Pieces of more than `SAMPLED` rows choose their cut by a sample.
+A small piece is cut into all its classes at once, and these exchange rows (`kernels.streaming.polishing`); if
 a class then does not meet a guarantee, they stay as they were cut. Rows that cannot form a class at that time wait until they
 are due, and are then published with their nearest waiting rows as in `KnnStream`, or suppressed.
 
@@ -30,7 +31,7 @@ from closeknit.core.model import Model
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
 from closeknit.kernels.geometry.declared_axes import range_costs
-from closeknit.kernels.streaming.looking_cuts import propose_cuts
+from closeknit.kernels.streaming.looking_cuts import keep_orders, propose_cuts
 from closeknit.kernels.streaming.polishing import polish_classes
 from closeknit.streams.arrivals import Ints, Reals
 from closeknit.streams.delayed_stream import Clock
@@ -73,9 +74,7 @@ class Piece:
         positions = self.positions[inside]
         if self.rows is None or self.orders is None or len(self.rows) < len(inside):
             return Piece(positions)
-        number = np.cumsum(inside) - 1
-        orders = number[self.orders[inside[self.orders]]].reshape(len(self.orders), len(positions))
-        return Piece(positions, False, self.rows[inside], orders)
+        return Piece(positions, False, self.rows[inside], keep_orders(self.orders, inside))
 
 
 class KnitStream(KnnStream):
@@ -198,20 +197,20 @@ class KnitStream(KnnStream):
         if self.judge.by_person:
             person_of = number_codes(self.pending.persons(piece.sample))[0]
         share = len(piece.rows) / size
-        cuts = propose_cuts(self.coder.axes, piece.rows, piece.orders, person_of, self.k, share, self.tries)
-        for j, start, end in cuts.tolist():
-            side = piece.orders[j, start:end]
-            if sampled:
-                values = self.pending.quasi_column(piece.positions, j)
-                inside = values <= piece.rows[side[-1], j]
-                if start:  # values below the sample's are on the side of its lowest
-                    inside &= values >= piece.rows[side[0], j]
-            else:
-                inside = np.zeros(size, dtype=bool)
-                inside[side] = True
+        order, sides, bounds = propose_cuts(self.coder.axes, piece.rows, piece.orders, person_of, self.k, share, self.tries)
+        for cut in order.tolist():
+            inside = self._find_inside(piece.positions, *bounds[cut]) if sampled else sides[cut]
             if self._holds(piece.positions[inside]) and self._holds(piece.positions[~inside]):
                 return [piece.take(~inside), piece.take(inside)]
         return None
+
+    def _find_inside(self, positions: Ints, lo: Reals, hi: Reals) -> Flags:
+        """Which rows are between two values of each column."""
+        inside = np.ones(len(positions), dtype=bool)
+        for j in np.flatnonzero((lo > -np.inf) | (hi < np.inf)).tolist():
+            values = self.pending.quasi_column(positions, j)
+            inside &= (values >= lo[j]) & (values <= hi[j])
+        return inside
 
     def _load(self, piece: Piece) -> Piece:
         """With rows and orders. Rows of equal value are in the order of the costliest column, then of the next; rows that are

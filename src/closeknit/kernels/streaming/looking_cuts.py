@@ -4,27 +4,29 @@ A cut sends the rows between two places in the order of one column to one side. 
 value: otherwise a piece with few values stays large. Its value is the loss that both sides are expected to have after further
 cuts: a side of i rows has room for m = i // k classes, and its loss is taken as the loss of its box times m ** -DECAY. So a cut
 that leaves k - 1 rows over is worth less than one that leaves none.
+
+In a small piece one more cut is tried: a box of several columns (`peeled_boxes`) against all other rows.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.kernels.compiling import bare, kernel, truth
-from closeknit.kernels.geometry.declared_axes import EQUAL, NUMBER, Axes, Ints, Reals, range_cost
+from closeknit.kernels.geometry.declared_axes import NUMBER, Axes, Ints, Reals, range_cost
+from closeknit.kernels.streaming.peeled_boxes import NEAR, NEVER, Flags, last_of_child, peel_box
 
-Flags = NDArray[np.bool_]
 DECAY = 0.1  # of the loss with the number of classes: measured, see docs/knit_stream.md
 DIVIDED = 8  # times k: a cut may divide rows of equal value in a piece with fewer rows
-NEVER = 1e300  # the value of a cut that is not possible
-NEAR = 1e-9  # smaller differences of values are rounding errors
+PEELABLE = 16  # times k: a box of several columns is peeled in a piece with fewer rows
 
 
 @kernel
-def propose_cuts(axes: Axes, rows: Reals, orders: Ints, person_of: Ints, k: int, share: float, tries: int) -> Ints:
-    """Column, and start and end of one side in the order of that column, of the possible cuts, best first; at most one for
-    each column.
+def propose_cuts(
+    axes: Axes, rows: Reals, orders: Ints, person_of: Ints, k: int, share: float, tries: int
+) -> tuple[Ints, Flags, Reals]:
+    """The possible cuts, at most one for each column and one of several columns: their numbers, best first; for each cut the
+    rows of one side; and the lowest and the highest value of each column there, infinite at an end that is not cut.
 
     Args:
         axes: the geometry of the quasi columns.
@@ -38,29 +40,37 @@ def propose_cuts(axes: Axes, rows: Reals, orders: Ints, person_of: Ints, k: int,
     >>> from kernel_inputs import number_axes
     >>> ages = np.array([[30.0], [70.0], [31.0], [72.0], [33.0]])
     >>> orders = np.argsort(ages.T, axis=1, kind="stable")
-    >>> propose_cuts(number_axes([100.0]), ages, orders, np.empty(0, np.int64), 2, 1.0, 1).tolist()
-    [[0, 0, 3]]
+    >>> order, sides, bounds = propose_cuts(number_axes([100.0]), ages, orders, np.empty(0, np.int64), 2, 1.0, 1)
+    >>> sides[order[0]].tolist(), bounds[order[0]].tolist()
+    ([True, False, True, False, True], [[-inf], [33.0]])
     """
-    d = rows.shape[1]
+    d, n = orders.shape
     first, last, values = np.zeros(d, np.int64), np.zeros(d, np.int64), np.empty(d)
     _scan_columns(axes, rows, orders, person_of, k, share, first, last, values)
-    ahead, count = np.full(d, NEVER), 0
-    for j in range(d):
-        count += values[j] < NEVER
-    cuts = np.empty((count, 3), np.int64)
-    for _ in range(min(tries, count)):
+    sides, bounds, ahead, count = np.zeros((d + 1, n), np.bool_), np.empty((d + 1, 2, d)), np.full(d + 1, NEVER), 0
+    if 2 * k * share <= n < PEELABLE * k * share:
+        count += _peel(axes, rows, orders, person_of, k * share, sides[0], bounds[0])
+    boxes = count
+    for _ in range(d):
         j = _find_least(values)
-        ahead[j] = _look_ahead(axes, rows, orders, person_of, k, share, j, first[j], last[j])
-        values[j] = NEVER
-    for i in range(count):
-        followed = i < tries
-        j = _find_least(ahead) if followed else _find_least(values)
-        cuts[i, 0], cuts[i, 1], cuts[i, 2] = j, first[j], last[j]
-        if followed:
-            ahead[j] = NEVER
-        else:
-            values[j] = NEVER
-    return cuts
+        if values[j] == NEVER:
+            break
+        for q in range(d):
+            bounds[count, 0, q], bounds[count, 1, q] = -np.inf, np.inf
+        for i in range(first[j], last[j]):
+            sides[count, orders[j, i]] = True
+        if first[j] > 0:
+            bounds[count, 0, j] = rows[orders[j, first[j]], j]
+        if last[j] < n:
+            bounds[count, 1, j] = rows[orders[j, last[j] - 1], j]
+        values[j], count = NEVER, count + 1
+    followed, order = min(tries, count), np.arange(count)
+    for c in range(followed):
+        ahead[c] = _look_ahead(axes, rows, orders, person_of, k, share, sides[c]) + (NEAR if c < boxes else 0.0)
+    for i in range(followed):
+        order[i] = _find_least(ahead)
+        ahead[order[i]] = NEVER
+    return order, sides, bounds
 
 
 @bare
@@ -73,16 +83,46 @@ def _find_least(values: Reals) -> int:
 
 
 @kernel
-def _look_ahead(
-    axes: Axes, rows: Reals, orders: Ints, person_of: Ints, k: int, share: float, j: int, first: int, last: int
-) -> float:
+def _peel(axes: Axes, rows: Reals, orders: Ints, person_of: Ints, least: float, inside: Flags, bounds: Reals) -> bool:
+    """Find a cut of several columns; a side has as many rows as persons are needed, if all have equally many rows."""
+    persons = len(rows) if len(person_of) == 0 else 0
+    for person in person_of:
+        persons = max(persons, person + 1)
+    least, worth = least * len(rows) / persons, np.empty(len(rows) + 1)
+    _weigh_sizes(least, worth)
+    return peel_box(axes, rows, orders, least, worth, inside, bounds) < NEVER
+
+
+@kernel
+def keep_orders(orders: Ints, inside: Flags) -> Ints:
+    """The orders of the rows inside alone, numbered without the others.
+
+    >>> keep_orders(np.array([[2, 0, 1], [1, 2, 0]]), np.array([True, False, True])).tolist()
+    [[1, 0], [1, 0]]
+    """
+    d, n = orders.shape
+    number, size = np.empty(n, np.int64), 0
+    for row in range(n):
+        number[row] = size
+        size += inside[row]
+    kept = np.empty((d, size), np.int64)
+    for j in range(d):
+        at = 0
+        for i in range(n):
+            if inside[orders[j, i]]:
+                kept[j, at] = number[orders[j, i]]
+                at += 1
+    return kept
+
+
+@kernel
+def _look_ahead(axes: Axes, rows: Reals, orders: Ints, person_of: Ints, k: int, share: float, inside: Flags) -> float:
     """The value of both sides of a cut after the best cut of each."""
     d, n = orders.shape
-    size, inside = last - first, np.zeros(n, np.bool_)
-    for i in range(first, last):
-        inside[orders[j, i]] = True
     a, b, values = np.zeros(d, np.int64), np.zeros(d, np.int64), np.empty(d)
-    total = 0.0
+    size, total = 0, 0.0
+    for i in range(n):
+        size += inside[i]
     for side in range(2):
         inner = np.empty((d, size if side == 0 else n - size), np.int64)
         for q in range(d):
@@ -113,6 +153,8 @@ def _scan_columns(
     if n < 2 * least:
         return whole * n
     _weigh_sizes(least, worth)
+    for i in range(n + 1):
+        left[i] = right[i] = i
     divides = share == 1.0 and n < DIVIDED * k
     for j in range(d):
         order = orders[j]
@@ -120,8 +162,9 @@ def _scan_columns(
             continue
         _measure_sides(axes, rows, order, truth(False), ends, box, growing, before)
         _measure_sides(axes, rows, order, truth(True), ends, box, growing, after)
-        _count_heads(order, person_of, truth(False), seen, left)
-        _count_heads(order, person_of, truth(True), seen, right)
+        if len(person_of) > 0:
+            _count_persons(order, person_of, truth(False), seen, left)
+            _count_persons(order, person_of, truth(True), seen, right)
         for i in range(1, n):
             if left[i] >= least and right[n - i] >= least and (divides or rows[order[i - 1], j] < rows[order[i], j]):
                 value = i * before[i] * worth[i] + (n - i) * after[n - i] * worth[n - i]
@@ -130,7 +173,7 @@ def _scan_columns(
         if axes.kind[j] != NUMBER:
             start, end = _find_largest_run(axes, rows, order, j)
             if start > 0 and end < n and end - start >= least and n - end + start >= least:
-                value = _measure_run(axes, rows, order, start, end, worth)
+                value = _measure_run(axes, rows, order, start, end, ends, worth)
                 if value < values[j] - NEAR:
                     values[j], first[j], last[j] = value, start, end
     return whole * n
@@ -186,14 +229,9 @@ def _measure_sides(
 
 
 @bare
-def _count_heads(order: Ints, person_of: Ints, backwards: bool, seen: Flags, heads: Ints) -> None:
+def _count_persons(order: Ints, person_of: Ints, backwards: bool, seen: Flags, heads: Ints) -> None:
     """The persons among the first i rows, for every i, from either end."""
     n = len(order)
-    heads[0] = 0
-    if len(person_of) == 0:
-        for i in range(n):
-            heads[i + 1] = i + 1
-        return
     seen[:] = False
     for i in range(n):
         person = person_of[order[n - 1 - i] if backwards else order[i]]
@@ -205,14 +243,8 @@ def _count_heads(order: Ints, person_of: Ints, backwards: bool, seen: Flags, hea
 def _find_largest_run(axes: Axes, rows: Reals, order: Ints, j: int) -> tuple[int, int]:
     """The largest group of rows under one child of the lowest node over all of them, or with one value of no tree."""
     n, start, most, found = len(order), 0, 0, 0
-    highest = rows[order[n - 1], j]
     while start < n:
-        end, upto = start + 1, rows[order[start], j]
-        if axes.kind[j] != EQUAL and highest < axes.missing[j]:
-            node = axes.leaf_node[axes.leaf_start[j] + np.int64(upto)]
-            while axes.node_parent[node] >= 0 and not _is_over(axes, j, axes.node_parent[node], rows[order[0], j], highest):
-                node = axes.node_parent[node]
-            upto = axes.node_hi[node]
+        end, upto = start + 1, last_of_child(axes, j, rows[order[start], j], rows[order[0], j], rows[order[n - 1], j])
         while end < n and rows[order[end], j] <= upto:
             end += 1
         if end - start > most:
@@ -222,28 +254,22 @@ def _find_largest_run(axes: Axes, rows: Reals, order: Ints, j: int) -> tuple[int
 
 
 @bare
-def _is_over(axes: Axes, j: int, node: int, lo: float, hi: float) -> bool:
-    """Whether a node lies above all leaves between two."""
-    above = axes.leaf_node[axes.leaf_start[j] + np.int64(lo)]
-    while above != node and axes.node_parent[above] >= 0:
-        above = axes.node_parent[above]
-    return above == node and axes.node_hi[node] >= hi
+def _measure_run(axes: Axes, rows: Reals, order: Ints, start: int, end: int, ends: Reals, worth: Reals) -> float:
+    """The value of a cut between some rows in the middle of an order and all others."""
+    n, size, inner, outer = len(order), end - start, 0.0, 0.0
+    for q in range(rows.shape[1]):
+        inner += _measure_some(axes, rows, order, start, end, q, ends)
+        outer += _measure_some(axes, rows, order, end, n + start, q, ends)
+    return size * inner * worth[size] + (n - size) * outer * worth[n - size]
 
 
 @bare
-def _measure_run(axes: Axes, rows: Reals, order: Ints, start: int, end: int, worth: Reals) -> float:
-    """The value of a cut between some rows in the middle of an order and all others."""
-    n, d = len(order), rows.shape[1]
-    value = 0.0
-    for q in range(d):
-        lo, hi, low, high = np.inf, -np.inf, np.inf, -np.inf
-        for i in range(n):
-            x = rows[order[i], q]
-            if start <= i < end:
-                lo, hi = min(lo, x), max(hi, x)
-            else:
-                low, high = min(low, x), max(high, x)
-        size = end - start
-        value += axes.weight[q] * size * range_cost(axes, q, lo, hi) * worth[size]
-        value += axes.weight[q] * (n - size) * range_cost(axes, q, low, high) * worth[n - size]
-    return value
+def _measure_some(axes: Axes, rows: Reals, order: Ints, start: int, end: int, q: int, ends: Reals) -> float:
+    """The loss of one column of some rows in a row; after the last comes the first."""
+    lo, hi, n = np.inf, -np.inf, len(order)
+    for i in range(start, end):
+        x = rows[order[i if i < n else i - n], q]
+        lo, hi = min(lo, x), max(hi, x)
+        if lo == ends[0, q] and hi == ends[1, q]:
+            break
+    return axes.weight[q] * range_cost(axes, q, lo, hi)

@@ -2,7 +2,11 @@
 
 A class keeps k persons: the persons of both classes are counted before a row moves. Rows are visited in turn, several times. A
 row tries all classes; the one where both classes together lose least takes it. If its own class cannot spare it, or that does
-not pay, it is swapped with the row there that fits best into its class.
+not pay, it is swapped with the row of any class that fits best into its own.
+
+The exchange of tables (`kernels.exchange`) has the same shape and another geometry: whole codes of domains that are known, with
+tables of range costs and a guard for all models. Rows of a stream are numbers of domains that may be infinite, and k is counted
+in persons. A kernel is compiled for one geometry, so the two are separate.
 """
 
 from __future__ import annotations
@@ -79,41 +83,39 @@ def _offer_row(axes: Axes, state: State, row: int, k: int) -> bool:
     """Move or swap one row where that pays most."""
     c = state.class_of[row]
     size, loss = state.size[c], state.loss[c]
+    if size == 1:  # without its row a class has no box
+        return False
     shrink = loss - _measure_without(axes, state, c, row)
     spare = state.heads[c] > k or (len(state.person_of) > 0 and _has_twin(state, c, row))
     if shrink <= GAIN and not spare:
         return False
-    best, target, swapped, near, nearest = GAIN, -1, size * shrink, np.inf, -1
+    best, target, other, swapped = GAIN, -1, NO_ROW, size * shrink
     for to in range(len(state.size)):
         if to == c:
             continue
         there = state.size[to]
         room = loss + (size - 1) * shrink - state.loss[to] if spare else -np.inf
-        most = max((room - best) / (there + 1), min(near, swapped / there))
+        most = max((room - best) / (there + 1), (swapped - best) / there)
         if most <= 0.0:
             continue
         more = _measure_stretch(axes, state, to, row, most)
         if room - (there + 1) * more > best:
-            best, target = room - (there + 1) * more, to
-        if there * more < swapped and more < near:
-            near, nearest = more, to
-    if target >= 0:
-        _move(axes, state, row, target)
-        return True
-    if nearest < 0:
+            best, target, other = room - (there + 1) * more, to, NO_ROW
+        if swapped - there * more > best:
+            found, stretch = _find_partner(axes, state, row, to, (swapped - there * more - best) / size, k)
+            if found >= 0:
+                best, target, other = swapped - there * more - size * stretch, to, found
+    if target < 0:
         return False
-    _measure_without(axes, state, c, row)
-    other = _find_partner(axes, state, row, nearest, (swapped - state.size[nearest] * near) / size - GAIN, k)
-    if other < 0:
-        return False
-    _move(axes, state, row, nearest)
-    _move(axes, state, other, c)
+    _move(axes, state, row, target)
+    if other >= 0:
+        _move(axes, state, other, c)
     return True
 
 
 @bare
-def _find_partner(axes: Axes, state: State, row: int, to: int, most: float, k: int) -> int:
-    """The row of class `to` that stretches the class of `row` without `row` least; -1 if none stretches it by less."""
+def _find_partner(axes: Axes, state: State, row: int, to: int, most: float, k: int) -> tuple[int, float]:
+    """The row of class `to` that stretches the class of `row` without `row` least, and by how much; -1: none by less."""
     found, y = NO_ROW, state.first[to]
     while y >= 0:
         more = 0.0
@@ -126,7 +128,7 @@ def _find_partner(axes: Axes, state: State, row: int, to: int, most: float, k: i
             if more <= 0.0:
                 break
         y = state.after[y]
-    return found
+    return found, most
 
 
 @bare
