@@ -200,7 +200,8 @@ def test_the_nearest_class_bound_is_what_its_definition_says(monkeypatch: pytest
         pairs = [(np.minimum(row, other), np.maximum(row, other)) for other in table.quasi]
         losses = sorted(box_losses(geometry, np.array([lo for lo, _ in pairs]), np.array([hi for _, hi in pairs])).tolist())
         radii.append(losses[k - 1])
-        ends = [set(itertools.product(codes[codes <= q], codes[codes >= q])) for codes, q in zip(table.quasi.T, row, strict=True)]
+        columns = zip(table.quasi.T, row, strict=True)
+        ends = [set(itertools.product(codes[codes <= q], codes[codes >= q])) for codes, q in columns]
         lo, hi = np.array(list(itertools.product(*ends)), dtype=np.int32).transpose(2, 0, 1)
         inside = ((lo[:, None] <= table.quasi) & (table.quasi <= hi[:, None])).all(axis=2).sum(axis=1) >= k
         narrowest.append(box_losses(geometry, lo[inside].copy(), hi[inside].copy()).min())
