@@ -206,8 +206,9 @@ def _clear_range(costs: Costs, guard: Guard, state: State, search: Search, order
         return False
     for j in range(state.quasi.shape[1]):
         search.lo[j], search.hi[j] = state.ends[c, j, 0], state.ends[c, j, 3]
-    gain = range_cost(costs, column, search.lo[column], search.hi[column]) - range_cost(costs, column, lo, hi)
+    before = range_cost(costs, column, search.lo[column], search.hi[column])
     search.lo[column], search.hi[column] = lo, hi
+    gain = before - range_cost(costs, column, search.lo[column], search.hi[column])
     loss, room = state.loss[c] - gain, state.size[c] * gain + _draw_tolerance(search)
     y, done = whole(state.first[c]), 0
     while y >= 0 and done < count:
@@ -247,7 +248,7 @@ def _choose_range(costs: Costs, state: State, search: Search, row: int) -> tuple
                 if rows > most:
                     search.tried[c, end] = not costs.scales.numeric[j]  # the same for all rows of the class
                     continue
-                gain = (now - range_cost(costs, j, lo, hi)) / rows
+                gain = (now - range_cost(costs, j, np.int32(lo), np.int32(hi))) / rows
                 if gain > best:
                     column, low, high, outside, chosen, best = whole(j), lo, hi, rows, whole(end), gain
     if column >= 0:
@@ -277,7 +278,8 @@ def _narrow(costs: Costs, state: State, search: Search, row: int, j: int, upper:
 def _narrow_to_child(costs: Costs, state: State, search: Search, c: int, j: int) -> tuple[int, int, int]:
     """Range of the rows of class c under that child of its node in column j that has most of them, and the rows outside."""
     scales, first = costs.scales, costs.scales.leaf_start[j]
-    top = climb(scales.node_parent, scales.node_hi, whole(scales.leaf_node[first + state.ends[c, j, 0]]), state.ends[c, j, 3])
+    lo, hi = state.ends[c, j, 0], whole(state.ends[c, j, 3])
+    top = climb(scales.node_parent, scales.node_hi, whole(scales.leaf_node[first + lo]), hi)
     most, child, y = whole(0), whole(-1), whole(state.first[c])
     while y >= 0:
         node = _child(costs, top, scales.leaf_node[first + state.quasi[y, j]])
