@@ -163,14 +163,18 @@ def test_boxes_and_counts_stay_what_a_recount_says() -> None:
         assert total_loss(state) / 80 == pytest.approx(knit_state.loss(Partition(state.class_of, 7)))
 
 
-def test_rows_at_an_end_leave_it_together() -> None:
-    """No row alone stretches the class, and k forbids moves; where one of the rows has no place, all of them stay."""
-    rows, quasi = np.arange(8, dtype=np.int32), np.array([[0], [1], [9], [9], [7], [8], [1], [1]], np.int32)
+@pytest.mark.parametrize(("numeric", "codes"), [(True, [0, 1, 9, 9, 7, 8, 1, 1]), (False, [1, 1, 3, 5, 3, 5, 1, 1])])
+def test_rows_outside_a_narrower_range_leave_together(numeric: bool, codes: list[int]) -> None:
+    """No row alone stretches the class, and k forbids moves; where one of the rows has no place, all of them stay.
+
+    In a tree the rows are at different leaves, and the class is as wide until the last of them is gone.
+    """
+    rows, quasi = np.arange(8, dtype=np.int32), np.array(codes, np.int32)[:, None]
     for secret, expected in (
         ([0, 1, 0, 1, 0, 1, 0, 1], [0, 0, 1, 1, 1, 1, 0, 0]),
         ([0, 1, 0, 1, 1, 1, 0, 0], [0] * 4 + [1] * 4),
     ):
-        guard, price = one_cap(np.array(secret, np.int32), 4), costs(flat_scales([10]))
+        guard, price = one_cap(np.array(secret, np.int32), 4), costs(flat_scales([10], numeric))
         state = state_of(price, guard, quasi, np.array([0] * 4 + [1] * 4, np.int32), 2)
         changes = sweep(price, guard, state, rows, rows[2:3], np.zeros(2, np.int32), 0, 8, 0.0, False, 1)
         fresh = state_of(price, guard, quasi, state.class_of, 2)

@@ -1,8 +1,9 @@
 """A lower bound of the loss: no release of a table under the requested guarantees loses less, whatever the method.
 
 Three bounds are computed, and the largest counts. Each is valid by itself:
-1. *nearest class*: the class of a row loses at least what the box of the row and its farthest member loses, and the members
-   must be able to form an allowed class (`kernels.counting.least_classes`);
+1. *nearest class*: the class of a row loses at least what the narrowest box around the row loses that contains rows enough
+   for an allowed class (`kernels.counting.least_boxes`); where there are too many boxes, at least what the box of the row and
+   its farthest member loses (`kernels.counting.least_classes`);
 2. *boxes*: the linear program over all boxes (`search.box_program`), where they can be listed;
 3. *groups of columns*: all columns together lose at least what groups of them lose, each group with classes of its own. A
    group has the better of the first two bounds.
@@ -34,6 +35,7 @@ from closeknit.core.model import Model
 from closeknit.core.schema import Schema
 from closeknit.core.share_limits import ROUNDED
 from closeknit.core.table import Table
+from closeknit.kernels.counting.least_boxes import least_boxes
 from closeknit.kernels.counting.least_classes import Rows, nearest_classes
 from closeknit.kernels.exchange.knit_guard import CLOSENESS, Guard
 from closeknit.kernels.geometry.boxes import Scales
@@ -43,6 +45,7 @@ from closeknit.search.box_program import Kinds, TooLarge, list_ranges, room_of, 
 from closeknit.search.guards import LONGEST, guard_of
 
 STEPS = 2_048  # of the loss, in the bound by the nearest class
+WORK = 1 << 19  # cells visited in search of the narrowest box around one of them
 BLOCK = 64  # cells that a thread looks at between two looks at the clock
 MOST_BOXES = 1_500  # boxes of a group of columns
 MOST_ENTRIES = 3_000_000  # of a linear program
@@ -146,6 +149,8 @@ def _split_models(table: Table, models: Sequence[Model], suppress: bool) -> tupl
 
 def _bound_nearest(request: _Request, report: Callable[[float], None]) -> tuple[float, float]:
     """The bound by the nearest class, and the share of rows that it looks at."""
+    codes = dict(zip(request.table.schema.quasi, request.table.quasi.T, strict=True))
+    request = request.narrow(sorted(codes, key=lambda name: -len(np.unique(codes[name]))))
     guard, geometry = request.guard(), scales(request.table)
     kinds, _ = Kinds.of(request.table, guard)
     first = np.append(np.flatnonzero(np.append(True, (np.diff(kinds.quasi, axis=0) != 0).any(axis=1))), len(kinds.rows))
@@ -154,9 +159,13 @@ def _bound_nearest(request: _Request, report: Callable[[float], None]) -> tuple[
     distance = np.array([room_of(guard, v) if kind == CLOSENESS else 0.0 for v, kind in enumerate(guard.kind)])
     prices, every = costs(geometry), Rows(cells, first, kinds.node, kinds.rows)
     order = np.random.default_rng(0).permutation(len(cells))  # of places, so of no value
+    # a release measures dates and codes whose domain is not declared by its own cells, which can be less
+    work = WORK if all(domain.tree is None or domain.declared for domain in request.table.quasi_domains) else 0
 
     def look(chosen: NDArray[np.int64]) -> float:
-        found = nearest_classes(prices, guard, distance, every, chosen, STEPS)
+        found = least_boxes(prices, guard, distance, every, chosen, work)
+        if (missed := found < 0).any():
+            found[missed] = nearest_classes(prices, guard, distance, every, chosen[missed], STEPS)
         return float(found @ rows[chosen])
 
     total, seen = 0.0, 0

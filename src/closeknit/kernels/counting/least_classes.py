@@ -54,7 +54,7 @@ def least_size(guard: Guard, v: int, there: Ints, wanted: int, most: int) -> int
 
 
 @bare
-def _admits(guard: Guard, distance: Reals, under: Codes, held: int) -> bool:
+def admits(guard: Guard, distance: Reals, under: Codes, held: int) -> bool:
     """Whether rows with these counts under every node may contain an allowed class; no is certain, yes is not.
 
     A class of s >= k of the rows has at most `under / s`, so at most `under / k`, of its rows under a node, and at least
@@ -144,7 +144,7 @@ def nearest_classes(costs: Costs, guard: Guard, distance: Reals, rows: Rows, cho
         low, high = 0, steps  # the whole table is allowed, or the request is refused anyway
         while low < high:
             middle = (low + high) // 2
-            if _admits(guard, distance, under[middle], held[middle]):
+            if admits(guard, distance, under[middle], held[middle]):
                 high = middle
             else:
                 low = middle + 1

@@ -2,7 +2,7 @@
 
 Rows are visited in turn. Each tries the classes of its neighbours along an order of all rows. It moves if that reduces the loss
 of both classes together; else, if it alone stretches the box of its class, it is swapped with the best row there; else all rows
-at one end of the class, the row among them, leave it together, each to the place where it costs least. `heat`
+outside a narrower range of one column leave the class together, each to the place where it costs least. `heat`
 accepts changes that increase the loss a little, with falling probability: so the search can escape local minima. With `once`
 every class is changed at most once, so that a later check of the classes can undo each change. Classes are divided into
 groups; rows stay in the group of their class, so groups can be swept in independent threads.
@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from closeknit.kernels.compiling import bare, kernel, whole
 from closeknit.kernels.exchange.class_state import State, take
 from closeknit.kernels.exchange.knit_guard import Guard, alike, is_allowed_after
-from closeknit.kernels.geometry.boxes import Codes, Ints
+from closeknit.kernels.geometry.boxes import Codes, Ints, climb
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 
 WIDTH = 16  # default number of neighbours on either side whose classes a row tries
 GAIN = 1e-9  # smaller gains may be rounding errors
 NO_ROW = whole(-1)
-MOST_CLEARED, FEW_CLEARED = 64, 4  # rows that leave an end of a class together: an eighth of the class, within these
+MOST_CLEARED, FEW_CLEARED = 64, 4  # rows that leave a class together: half of the class, within these
+FAR = 1 << 40  # more rows than any class has
 
 
 class Search(NamedTuple):
@@ -34,14 +35,17 @@ class Search(NamedTuple):
     once: bool
     random_state: NDArray[np.uint64]  # [1] state of the generator
     touched: NDArray[np.bool_]  # [classes]
+    seen: Ints  # [classes] the last search for a place that tried the class
+    turn: Ints  # [1] number of the current search
     group: Codes  # [classes]
     mine: int  # the group that is swept
     width: int  # neighbours on either side
     counts: Codes  # [nodes]
     lo: Codes  # [d] box of the class without the row
     hi: Codes
-    tried: NDArray[np.bool_]  # [classes, 2 * d] ends that were tried to be cleared
-    log: Codes  # [MOST_CLEARED, 3] rows that left an end, the class each went to, and the row that came for it
+    tried: NDArray[np.bool_]  # [classes, 2 * d] ends, or the child of a tree, that were tried
+    tally: Codes  # [nodes of all trees]
+    log: Codes  # [MOST_CLEARED, 3] rows that left, the class each went to, and the row that came for it
 
 
 @kernel
@@ -62,12 +66,13 @@ def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, 
     """
     n, changes = len(order), 0
     search = Search(
-        heat, once, np.array([seed | 1], np.uint64), np.zeros(len(state.size), np.bool_), group, mine, width,
+        heat, once, np.array([seed | 1], np.uint64), np.zeros(len(state.size), np.bool_),
+        np.zeros(len(state.size), np.int64), np.zeros(1, np.int64), group, mine, width,
         np.zeros(len(guard.parent), np.int32), np.empty(state.quasi.shape[1], np.int32),
         np.empty(state.quasi.shape[1], np.int32), np.zeros((len(state.size), 2 * state.quasi.shape[1]), np.bool_),
-        np.empty((MOST_CLEARED, 3), np.int32),
+        np.zeros(len(costs.scales.node_parent), np.int32), np.empty((MOST_CLEARED, 3), np.int32),
     )  # fmt: skip
-    place, seen = np.empty(n, np.int64), np.full(len(state.size), -1, np.int64)
+    place = np.empty(n, np.int64)
     for x in range(n):
         place[order[x]] = x
     for i in range(len(visit)):
@@ -76,28 +81,27 @@ def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, 
         if c < 0 or group[c] != mine:
             continue
         if state.loss[c] > 0.0 and state.size[c] > 1 and not (once and search.touched[c]):
-            seen[c] = i
-            if _offer_row(costs, guard, state, search, order, place[row], row, seen, i):
+            if _offer_row(costs, guard, state, search, order, place[row], row):
                 changes += 1
             elif not once:
-                changes += _clear_end(costs, guard, state, search, order, place, row)
+                changes += _clear_range(costs, guard, state, search, order, place, row)
     return changes
 
 
 @bare
-def _offer_row(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: int, row: int, seen: Ints,
-             turn: int) -> bool:  # fmt: skip
+def _offer_row(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: int, row: int) -> bool:
     """Try the classes of the neighbours, nearest first, until a change is made."""
-    c, may_lose = whole(state.class_of[row]), -1  # not known yet
+    c, turn = whole(state.class_of[row]), _begin_turn(state, search, row)
+    may_lose = -1  # not known yet
     size, worse = state.size[c], _draw_tolerance(search)
     shrink = state.loss[c] - _without(costs, state, search, c, row)
     moved, swapped = state.loss[c] + (size - 1) * shrink + worse, size * shrink + worse if shrink > 0.0 else 0.0
     for step in range(2, 2 * search.width + 2):
         at = place + step // 2 if step % 2 == 0 else place - step // 2
         to = whole(state.class_of[order[at]] if 0 <= at < len(order) else -1)
-        if to < 0 or seen[to] == turn or search.group[to] != search.mine or (search.once and search.touched[to]):
+        if to < 0 or search.seen[to] == turn or search.group[to] != search.mine or (search.once and search.touched[to]):
             continue
-        seen[to] = turn
+        search.seen[to] = turn
         there = state.size[to]
         may_move = (moved - state.loss[to]) / (there + 1) if may_lose != 0 else 0.0
         most = max(may_move, swapped / there)
@@ -119,6 +123,14 @@ def _offer_row(costs: Costs, guard: Guard, state: State, search: Search, order: 
                 search.touched[c] = search.touched[to] = True
                 return True
     return False
+
+
+@bare
+def _begin_turn(state: State, search: Search, row: int) -> int:
+    """Number of a new search for a place of `row`, which does not try the row's own class."""
+    search.turn[0] += 1
+    search.seen[state.class_of[row]] = search.turn[0]
+    return whole(search.turn[0])
 
 
 @bare
@@ -186,26 +198,22 @@ def _may_change(guard: Guard, state: State, search: Search, row: int, other: int
 
 
 @bare
-def _clear_end(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: Ints, row: int) -> bool:
-    """Try to rid the class of `row` of all rows at one of its ends, `row` among them: they move or are swapped together."""
-    c, end = whole(state.class_of[row]), _choose_end(costs, state, search, row)
-    if end < 0:
+def _clear_range(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: Ints, row: int) -> bool:
+    """Try to rid the class of `row` of all rows outside a narrower range of one column: they move or are swapped together."""
+    c = whole(state.class_of[row])
+    column, lo, hi, count = _choose_range(costs, state, search, row)
+    if column < 0:
         return False
-    search.tried[c, end] = True
-    column, upper = end // 2, end % 2
     for j in range(state.quasi.shape[1]):
         search.lo[j], search.hi[j] = state.ends[c, j, 0], state.ends[c, j, 3]
-    if upper == 1:
-        search.hi[column] = state.ends[c, column, 5]
-    else:
-        search.lo[column] = state.ends[c, column, 2]
-    gain = _gain(costs, state, c, column, upper)
+    before = range_cost(costs, column, search.lo[column], search.hi[column])
+    search.lo[column], search.hi[column] = lo, hi
+    gain = before - range_cost(costs, column, search.lo[column], search.hi[column])
     loss, room = state.loss[c] - gain, state.size[c] * gain + _draw_tolerance(search)
-    code, count = state.quasi[row, column], state.ends[c, column, 1 + 3 * upper]
     y, done = whole(state.first[c]), 0
     while y >= 0 and done < count:
-        after = whole(state.after[y])
-        if state.quasi[y, column] == code:
+        after, q = whole(state.after[y]), state.quasi[y, column]
+        if q < lo or q > hi:
             cost, to, other = _find_place(costs, guard, state, search, order, place[y], y, loss, room)
             if to < 0:
                 break
@@ -226,42 +234,94 @@ def _clear_end(costs: Costs, guard: Guard, state: State, search: Search, order: 
 
 
 @bare
-def _choose_end(costs: Costs, state: State, search: Search, row: int) -> int:
-    """Find the end of its class, twice the column plus 1 for the upper one, with most to gain for each of its rows; or -1."""
-    c, found, best = whole(state.class_of[row]), NO_ROW, 0.0
-    most = min(max(FEW_CLEARED, state.size[c] // 8), MOST_CLEARED)
+def _choose_range(costs: Costs, state: State, search: Search, row: int) -> tuple[int, int, int, int]:
+    """Find the column and narrower range with most to gain for each row outside it; and how many these are. -1: none."""
+    c, best = whole(state.class_of[row]), 0.0
+    column, low, high, outside, chosen = NO_ROW, NO_ROW, NO_ROW, NO_ROW, NO_ROW
+    most = min(max(FEW_CLEARED, state.size[c] // 2), MOST_CLEARED)
     for j in range(state.quasi.shape[1]):
+        now = range_cost(costs, j, state.ends[c, j, 0], state.ends[c, j, 3])
         for upper in range(2):
-            rows, end = state.ends[c, j, 1 + 3 * upper], 2 * j + upper
-            if state.quasi[row, j] == state.ends[c, j, 3 * upper] and rows <= most and not search.tried[c, end]:
-                gain = _gain(costs, state, c, j, upper) / rows
+            end = 2 * j + upper
+            if now > 0.0 and not search.tried[c, end]:
+                lo, hi, rows = _narrow(costs, state, search, row, j, upper)
+                if rows > most:
+                    search.tried[c, end] = not costs.scales.numeric[j]  # the same for all rows of the class
+                    continue
+                gain = (now - range_cost(costs, j, np.int32(lo), np.int32(hi))) / rows
                 if gain > best:
-                    found, best = whole(end), gain
-    return found
+                    column, low, high, outside, chosen, best = whole(j), lo, hi, rows, whole(end), gain
+    if column >= 0:
+        search.tried[c, chosen] = True
+    return column, low, high, outside
 
 
 @bare
-def _gain(costs: Costs, state: State, c: int, j: int, upper: int) -> float:
-    """Loss of a row of class c that goes when no row is left at one end of a column; 0 where both ends are the same."""
-    lo, hi = state.ends[c, j, 0], state.ends[c, j, 3]
-    if lo == hi:
-        return 0.0
+def _narrow(costs: Costs, state: State, search: Search, row: int, j: int, upper: int) -> tuple[int, int, int]:
+    """A narrower range of the class of `row`, and how many of its rows are outside: all of them where there is none.
+
+    On an axis it is the range without the end at which `row` is. In a tree the range stays as wide until all rows but those
+    under one child of the node over the class are gone, so it is that of the child with most rows.
+    """
+    c = whole(state.class_of[row])
+    lo, hi = whole(state.ends[c, j, 0]), whole(state.ends[c, j, 3])
+    if not costs.scales.numeric[j] and upper == 0:
+        return _narrow_to_child(costs, state, search, c, j)
+    if not costs.scales.numeric[j] or state.quasi[row, j] != state.ends[c, j, 3 * upper]:
+        return lo, hi, whole(FAR)
     if upper == 1:
-        return range_cost(costs, j, lo, hi) - range_cost(costs, j, lo, state.ends[c, j, 5])
-    return range_cost(costs, j, lo, hi) - range_cost(costs, j, state.ends[c, j, 2], hi)
+        return lo, whole(state.ends[c, j, 5]), whole(state.ends[c, j, 4])
+    return whole(state.ends[c, j, 2]), hi, whole(state.ends[c, j, 1])
+
+
+@bare
+def _narrow_to_child(costs: Costs, state: State, search: Search, c: int, j: int) -> tuple[int, int, int]:
+    """Range of the rows of class c under that child of its node in column j that has most of them, and the rows outside."""
+    scales, first = costs.scales, costs.scales.leaf_start[j]
+    lo, hi = state.ends[c, j, 0], whole(state.ends[c, j, 3])
+    top = climb(scales.node_parent, scales.node_hi, whole(scales.leaf_node[first + lo]), hi)
+    most, child, y = whole(0), whole(-1), whole(state.first[c])
+    while y >= 0:
+        node = _child(costs, top, scales.leaf_node[first + state.quasi[y, j]])
+        search.tally[node] += 1
+        if search.tally[node] > most:
+            most, child = whole(search.tally[node]), node
+        y = whole(state.after[y])
+    lo, hi, y = whole(scales.node_hi[child]), whole(scales.node_lo[child]), whole(state.first[c])
+    while y >= 0:
+        q = whole(state.quasi[y, j])
+        node = _child(costs, top, scales.leaf_node[first + q])
+        search.tally[node] = 0
+        if node == child:
+            lo, hi = min(lo, q), max(hi, q)
+        y = whole(state.after[y])
+    return lo, hi, whole(state.size[c] - most)
+
+
+@bare
+def _child(costs: Costs, top: int, node: int) -> int:
+    """The child of `top` that is above a node, or the node itself."""
+    node = whole(node)
+    while costs.scales.node_parent[node] != top:
+        node = whole(costs.scales.node_parent[node])
+    return node
 
 
 @bare
 def _find_place(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: int, row: int, loss: float,
                 room: float) -> tuple[float, int, int]:  # fmt: skip
-    """Find the cheapest class for a row that leaves an end, and the row that comes for it: -1 where none has to."""
+    """Find the cheapest class for a row that leaves, or the first that costs nothing; and the row that comes for it, or -1."""
     c, found, partner, least = whole(state.class_of[row]), NO_ROW, NO_ROW, room
+    turn = _begin_turn(state, search, row)
     may_lose = is_allowed_after(guard, state.under, c, state.size[c], row, NO_ROW, search.counts)
-    for step in range(2, search.width + 2):
+    for step in range(2, 2 * search.width + 2):
+        if least <= 0.0 and found >= 0:
+            break
         at = place + step // 2 if step % 2 == 0 else place - step // 2
         to = whole(state.class_of[order[at]] if 0 <= at < len(order) else -1)
-        if to < 0 or to == c or search.group[to] != search.mine:
+        if to < 0 or search.seen[to] == turn or search.group[to] != search.mine:
             continue
+        search.seen[to] = turn
         there = state.size[to]
         most = least / there
         if may_lose:
