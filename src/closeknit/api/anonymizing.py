@@ -112,11 +112,17 @@ def anonymize(
     if method.runs_once:
         refuse_swaps(schema, f"with the method {method.name}, whose guarantee is about the true numbers")
     columns, coded = shift_dates(swap_ranks(columns, schema, seed), schema, seed)
-    table = replace(coded.encode(columns), allow_vacuous=allow_vacuous)
     if method.runs_once:
         models = keep_attestable(models, named, identity, given_seed)
-        table = replace(table, identity=identity)
-    done = release_table(table, models, method, suppress=suppress, form=requested, seed=seed, progress=progress)
+    done = release_table(  # which reorders the coded table: no other reference keeps the first order in memory
+        replace(coded.encode(columns), allow_vacuous=allow_vacuous, identity=identity),
+        models,
+        method,
+        suppress=suppress,
+        form=requested,
+        seed=seed,
+        progress=progress,
+    )
     parquet = described is not None and not isinstance(data, Source) and kind_of(data) == ".parquet"
     partition = by_input_row(done.table, done.partition)
     flags = {"escape_formulas": escape_formulas, "allow_vacuous": allow_vacuous}

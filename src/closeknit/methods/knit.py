@@ -156,13 +156,14 @@ class Knit(Method):
             return Outcome(whole)
         if len(table) < 2 * max(least_rows(models), 1) or table.quasi.shape[1] == 0:
             return Outcome(whole)
+        clock = RoundClock(self.seconds)
+        # no shard starts from Mondrian's cuts of the whole; they need much memory, so nothing else is there yet
+        others = [Mondrian().run(table, models, 0, ignore_progress).partition] if len(table) > SHARD else []
         guarded = guard_of(table, models)
         knit_state = KnitState.of(table, guarded.guard, guarded.unguarded)
         progress("cutting", BEGUN)
-        shards, clock = _Shards.of(knit_state, models, seed, progress), RoundClock(self.seconds)
-        best, done = _knit(shards, self.sweeps(len(table)), clock)
-        if len(shards.rows) > 1:  # no shard starts from Mondrian's cuts of the whole
-            best = min(best, Mondrian().run(table, models, 0, ignore_progress).partition, key=knit_state.loss)
+        best, done = _knit(_Shards.of(knit_state, models, seed, progress), self.sweeps(len(table)), clock)
+        best = min([best, *others], key=knit_state.loss)
         return self._outcome(repair_partition(table, best, models), done, clock)
 
     def _outcome(self, partition: Partition, sweeps: int, clock: RoundClock) -> Outcome:
