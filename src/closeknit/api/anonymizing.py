@@ -114,15 +114,10 @@ def anonymize(
     columns, coded = shift_dates(swap_ranks(columns, schema, seed), schema, seed)
     if method.runs_once:
         models = keep_attestable(models, named, identity, given_seed)
-    done = release_table(  # which reorders the coded table: no other reference keeps the first order in memory
-        replace(coded.encode(columns), allow_vacuous=allow_vacuous, identity=identity),
-        models,
-        method,
-        suppress=suppress,
-        form=requested,
-        seed=seed,
-        progress=progress,
-    )
+    marks: dict[str, Any] = {"allow_vacuous": allow_vacuous, "identity": identity}
+    settings: dict[str, Any] = {"suppress": suppress, "form": requested, "seed": seed, "progress": progress}
+    # the coded table has no name here: its first order is freed when it is reordered
+    done = release_table(replace(coded.encode(columns), **marks), models, method, **settings)
     parquet = described is not None and not isinstance(data, Source) and kind_of(data) == ".parquet"
     partition = by_input_row(done.table, done.partition)
     flags = {"escape_formulas": escape_formulas, "allow_vacuous": allow_vacuous}
