@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 
+from closeknit.kernels.cutting.knit_cuts import Scratch, _sides
 from closeknit.kernels.dealing.assignment import assign
 from closeknit.kernels.geometry.boxes import Scales, box_losses, boxes, partition_loss, positions, range_loss
 from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
+from closeknit.kernels.geometry.ranges import costs, range_cost
 from kernel_inputs import flat_scales
 
 
@@ -152,3 +154,15 @@ def test_flat_scales_have_one_missing_leaf_per_column(numeric: bool) -> None:
         assert range_loss(scales, j, size, size) == 0
         assert range_loss(scales, j, 0, size) == 1
         assert range_loss(scales, j, 0, size - 1) == (size > 1)
+
+
+@pytest.mark.parametrize(("late", "end"), [(0, 20), (0, 24), (1, 20), (1, 24)])
+def test_sides_of_a_cut_are_measured_to_their_last_row(late: int, end: int) -> None:
+    """The loss of a cut stops reading rows once both sides have the ends of the class; one end is in the last row here."""
+    s, price, none, codes = 300, costs(flat_scales([50])), np.empty(0, np.int64), np.empty((1, 0), np.int32)
+    side, quasi = (np.arange(s, dtype=np.int32) // 2) % 2, np.where(np.arange(s) % 2, 20, 24).astype(np.int32)[:, None]
+    quasi[side == late] = 44 - end
+    side[-1], quasi[-1] = late, end
+    ends = np.array([20], np.int32), np.array([24], np.int32)
+    room = Scratch(np.arange(s), side, side, none, none, none, none, none, codes, codes, none, *ends)
+    assert _sides(price, quasi, s, int(side.sum()), 0, room) == pytest.approx(s * range_cost(price, 0, 20, 24))

@@ -296,18 +296,21 @@ def test_the_seed_and_nothing_else_decides(monkeypatch: pytest.MonkeyPatch) -> N
     assert made(1) != made(2)
     for room, name in ((exchange, "FEWEST"), (careful_cuts, "FEW"), (knit, "SMALL")):
         monkeypatch.setattr(room, name, 8)
-    first = made(1)
-    monkeypatch.setattr(threads, "THREADS", 1)
-    assert made(1) == first
+    for shard in (knit.SHARD, 100):
+        monkeypatch.setattr(knit, "SHARD", shard)
+        monkeypatch.setattr(threads, "THREADS", 4)
+        first = made(1)
+        monkeypatch.setattr(threads, "THREADS", 1)
+        assert made(1) == first
 
 
 def test_shards_are_knit_against_the_shares_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     table, models = hospital(1200), REQUESTED["both"]
     monkeypatch.setattr(knit, "SHARD", 300)
-    seen: list[int] = []
-    whole = knit._knit
+    seen: list[tuple[int, str | None]] = []
+    start = knit._start
     monkeypatch.setattr(
-        knit, "_knit", lambda knit_state, *rest: (seen.append(len(knit_state.table)), whole(knit_state, *rest))[1]
+        knit, "_start", lambda state, *rest: (seen.append((len(state.table), rest[-1])), start(state, *rest))[1]
     )
     joined: list[Partition] = []
     repaired = knit.repair_partition
@@ -316,7 +319,11 @@ def test_shards_are_knit_against_the_shares_of_the_whole(monkeypatch: pytest.Mon
     )
     sharded = _loss(Knit(proposals=32 * 1200 * 10), table, models)
     assert not find_broken_classes(table, joined[-1], models).any(), "nothing is left to be repaired"
-    assert len(seen) > 3 and max(seen) <= 300 and sum(seen) == 1200
+    sizes = [size for size, _ in seen]
+    assert len(seen) > 3 and max(sizes) <= 75 and sum(sizes) == 1200
+    assert sum(only is None for _, only in seen) == 3 and len({only for _, only in seen}) == 2, (
+        "starts are tried in three shards"
+    )
     monkeypatch.setattr(knit, "SHARD", 1200)
     assert sharded < 1.15 * _loss(Knit(proposals=32 * 1200 * 10), table, models)
 

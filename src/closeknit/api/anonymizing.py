@@ -108,11 +108,12 @@ def anonymize(
     if method.runs_once:
         refuse_swaps(schema, f"with the method {method.name}, whose guarantee is about the true numbers")
     columns, coded = shift_dates(swap_ranks(columns, schema, seed), schema, seed)
-    table = replace(coded.encode(columns), allow_vacuous=allow_vacuous)
     if method.runs_once:
         models = keep_attestable(models, named, identity, given_seed)
-        table = replace(table, identity=identity)
-    done = release_table(table, models, method, suppress=suppress, form=requested, seed=seed, progress=progress)
+    marks: dict[str, Any] = {"allow_vacuous": allow_vacuous, "identity": identity}
+    settings: dict[str, Any] = {"suppress": suppress, "form": requested, "seed": seed, "progress": progress}
+    # the coded table has no name here: its first order is freed when it is reordered
+    done = release_table(replace(coded.encode(columns), **marks), models, method, **settings)
     parquet = described is not None and not isinstance(data, Source) and kind_of(data) == ".parquet"
     partition = by_input_row(done.table, done.partition)
     named = [model for model in models if not model.of_method]  # a method adds its own again

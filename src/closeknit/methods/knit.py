@@ -16,17 +16,20 @@ Steps:
 
 Next to careful cuts, peeled classes (`search/peeling.py`) and Mondrian's are starts, so no release loses more than Mondrian's.
 Tables of few different rows also start from a linear program (`search/share_start.py`). Small tables have more starts, and up
-to 64 rows those of all others. Large ones are first cut into shards, each of which is
-knit alone, against the shares of the whole table. The budget is counted in proposals, pairs of a row and a class. Cost: a sweep
-offers each row up to 32 classes; a proposal takes as long as there are quasi columns, and where it pays as long as there are
-values of the sensitive attributes.
+to 64 rows those of all others. Large ones are first cut into shards, each of which is knit alone, against the shares of the
+whole table; all starts are tried in a few shards, and the best one there begins the others. The budget is counted in proposals,
+pairs of a row and a class. Cost: a sweep offers each row up to 32 classes; a proposal takes as long as there are quasi columns,
+and where it pays as long as there are values of the sensitive attributes.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +64,9 @@ SLACKS = (0.85, 0.5, 1.0, 0.7)  # share of the room that the first cuts may use
 SMALL = 4_096  # rows up to which there are several starts; larger tables have the first only
 FEW = 64  # rows up to which other methods' outcomes are starts too: the search may end above them there
 BEGUN, ENDED = 0.2, 0.8  # shares of all work with which a method begins and ends
-SHARD = 200_000  # rows from which on a table is cut into shards
+SHARD, OF_SHARD = 200_000, 4  # rows from which on a table is cut into shards, and the part of them that one has at most
+TRIED = 3  # shards in which all starts are tried
+CUTS, MONDRIAN, PEELED, SHARES = "cuts", "mondrian", "peeled", "shares"  # starts
 HOPELESS = 1.3  # a start that loses so many times what the best so far loses is not worth an exchange
 SWEEPS = 2  # of each round
 LONGER = 4  # times as many rounds has the next cycle
@@ -70,6 +75,8 @@ HEAT = 0.6  # mean loss that a change may add when a cycle begins, in addition t
 TINY, OF_TINY = 150, 170  # rows up to which there are so many sweeps by default
 USUAL, VISITS = 42, 1_400_000  # sweeps by default, and rows visited in all of them
 MOST_CYCLES = 8  # in which a budget is spent again
+
+MayContinue = Callable[[Progress, int], bool]
 
 
 @dataclass(frozen=True)
@@ -154,31 +161,15 @@ class Knit(Method):
             return Outcome(whole)
         if len(table) < 2 * max(least_rows(models), 1) or table.quasi.shape[1] == 0:
             return Outcome(whole)
+        clock = RoundClock(self.seconds)
+        # no shard starts from Mondrian's cuts of the whole; they need much memory, so nothing else is there yet
+        others = [Mondrian().run(table, models, 0, ignore_progress).partition] if len(table) > SHARD else []
         guarded = guard_of(table, models)
         knit_state = KnitState.of(table, guarded.guard, guarded.unguarded)
         progress("cutting", BEGUN)
-        shards, sweeps, clock = _shards(knit_state), self.sweeps(len(table)), RoundClock(self.seconds)
-        if len(shards) == 1:
-            part, done = _knit(knit_state, models, sweeps, [seed], progress, clock)
-            return self._outcome(repair_partition(table, part, models), done, clock)
-
-        reports = share_progress(progress, len(shards) + (self.seconds is not None), begin=BEGUN)
-
-        def knit_shard(i: int) -> Partition:
-            part, _ = _knit(knit_state.part(shards[i]), models, sweeps, [seed, i], reports[i], RoundClock(None))
-            reports[i]("exchanging", ENDED)
-            return part
-
-        if self.seconds is not None:  # the first shard shows how much can be done in time
-            each = RoundClock(self.seconds / (len(shards) + 1))
-            sweeps = _knit(knit_state.part(shards[0]), models, sweeps, [seed, 0], reports[-1], each)[1]
-        class_of, count = whole.class_of, 0
-        for rows, part in zip(shards, in_threads(knit_shard, range(len(shards))), strict=True):
-            class_of[rows] = part.class_of + count
-            count += part.count
-        other = Mondrian().run(table, models, 0, ignore_progress).partition  # no shard starts from all of it
-        best = min(Partition(class_of, count), other, key=knit_state.loss)
-        return self._outcome(repair_partition(table, best, models), sweeps, clock)
+        best, done = _knit(_Shards.of(knit_state, models, seed, progress), self.sweeps(len(table)), clock)
+        best = min([best, *others], key=knit_state.loss)
+        return self._outcome(repair_partition(table, best, models), done, clock)
 
     def _outcome(self, partition: Partition, sweeps: int, clock: RoundClock) -> Outcome:
         """With the count that repeats it, where a clock decided, and the time that it used."""
@@ -188,81 +179,148 @@ class Knit(Method):
         return Outcome(partition, notes=(f"knit used {clock.used:.1f} of {self.seconds:g} s",), repeat=counted)
 
 
-def _shards(knit_state: KnitState) -> list[NDArray[np.int64]]:
-    """Rows of each shard: cuts with some slack, until none has too many rows. Judges need the whole table, and so one shard."""
-    shard_of = np.zeros(len(knit_state.table), dtype=np.int32)
-    if len(knit_state.table) > SHARD and not knit_state.unguarded:
-        shard_of = cut(knit_state, Partition(shard_of, 1), tighten_guard(knit_state.guard, SLACKS[1]), SHARD).class_of
-    order = np.argsort(shard_of, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(shard_of[order])) + 1)
+class _Found(NamedTuple):
+    """The best partition of a shard so far."""
+
+    start: str  # where it comes from
+    partition: Partition
+    loss: float
 
 
-def _knit(
-    knit_state: KnitState, models: Sequence[Model], sweeps: int, seed: Sequence[int], progress: Progress, clock: RoundClock
-) -> tuple[Partition, int]:
+@dataclass(frozen=True, eq=False)
+class _Shards:
+    """The parts of a table that are knit alone, in threads; one where the table is not large."""
+
+    knit_state: KnitState
+    rows: list[NDArray[np.int64]]  # of each
+    models: Sequence[Model]
+    seed: int
+    reports: list[Progress]
+
+    @classmethod
+    def of(cls, knit_state: KnitState, models: Sequence[Model], seed: int, progress: Progress) -> _Shards:
+        """Cuts with some slack, until none has too many rows. Judges need the whole table, and so one shard."""
+        n = len(knit_state.table)
+        parts = Partition(np.zeros(n, dtype=np.int32), 1)
+        if n > SHARD and not knit_state.unguarded:
+            guard = tighten_guard(knit_state.guard, SLACKS[0])
+            for rows in (n // 2, n // 16, 0):  # a few large ones first, which are then cut in threads
+                parts = cut(knit_state, parts, guard, max(rows, SHARD // OF_SHARD))
+        order = np.argsort(parts.class_of, kind="stable")
+        rows_of = np.split(order, np.flatnonzero(np.diff(parts.class_of[order])) + 1)
+        return cls(knit_state, rows_of, models, seed, share_progress(progress, len(rows_of), begin=BEGUN))
+
+    def state(self, i: int) -> KnitState:
+        """A shard against the shares of the whole table; built when needed, so that not all are in memory."""
+        return self.knit_state if len(self.rows) == 1 else self.knit_state.part(self.rows[i])
+
+    def seeds(self, i: int) -> list[int]:
+        """Of all choices in a shard."""
+        return [self.seed] if len(self.rows) == 1 else [self.seed, i]
+
+    def start(self) -> list[_Found]:
+        """A start of each. In a few shards all are tried; the others begin with the one that was best there most often."""
+        numbers = range(len(self.rows))
+
+        def start(i: int, only: str | None = None) -> _Found:
+            return _start(self.state(i), self.models, self.seeds(i), self.reports[i], only)
+
+        tried = numbers[:: -(-len(numbers) // TRIED)]
+        found = dict(zip(tried, in_threads(start, tried), strict=True))
+        best = Counter(one.start for one in found.values()).most_common(1)[0][0]
+        others = [i for i in numbers if i not in found]
+        found |= zip(others, in_threads(partial(start, only=best), others), strict=True)
+        return [found[i] for i in numbers]
+
+    def run_cycle(self, found: list[_Found], length: int, rounds: int, may_continue: MayContinue) -> list[_Found | None]:
+        """Each after so many rounds of a cycle of some length, if it loses less; None where one may not continue."""
+
+        def run(i: int) -> _Found | None:
+            state, whole = self.state(i), [] if rounds == length else [rounds]
+            rng, loss = np.random.default_rng([*self.seeds(i), length, *whole]), found[i].loss
+            ended = _cycle(state, found[i].partition, rounds, HEAT * loss, rng, partial(may_continue, self.reports[i]))
+            if ended is None or state.loss(ended) >= loss:
+                return None if ended is None else found[i]
+            return _Found(found[i].start, ended, state.loss(ended))
+
+        return in_threads(run, range(len(self.rows)))
+
+    def join(self, found: list[_Found]) -> Partition:
+        """One partition of all rows."""
+        class_of, count = np.empty(len(self.knit_state.table), dtype=np.int32), 0
+        for rows, (_, part, _) in zip(self.rows, found, strict=True):
+            class_of[rows] = part.class_of + count
+            count += part.count
+        return Partition(class_of, count)
+
+
+def _knit(shards: _Shards, sweeps: int, clock: RoundClock) -> tuple[Partition, int]:
     """Start well, then cycle by cycle, the last one as short as the budget needs; and how many sweeps that were.
 
     A clock is asked before a cycle only: so the count of sweeps repeats what was done. A cycle that is late is dropped.
     """
-    best, loss = _start(knit_state, models, seed, progress)
-    done, length = 0, 1
+    found, done, length = shards.start(), 0, 1
     while (rounds := min((sweeps - done) // SWEEPS, clock.count_rounds(), length)) > 0:
-        before = done
 
-        def may_continue(i: int, before: int = before) -> bool:
+        def may_continue(progress: Progress, i: int, before: int = done) -> bool:
             share = (before + SWEEPS * i) / sweeps if clock.seconds is None else clock.share()
             progress("exchanging", 0.4 + 0.4 * share)
             return not clock.is_late()
 
-        whole = rounds == length
-        rng = np.random.default_rng([*seed, length] if whole else [*seed, length, rounds])
-        ended = _cycle(knit_state, best, rounds, HEAT * loss, rng, may_continue)
-        if ended is None:
+        ended = shards.run_cycle(found, length, rounds, may_continue)
+        if any(one is None for one in ended):
             break
-        if knit_state.loss(ended) < loss:
-            best, loss = ended, knit_state.loss(ended)
+        found = [one for one in ended if one is not None]
         done += SWEEPS * rounds
         clock.end_cycle(rounds)
-        if not whole:
+        if rounds < length:
             break
         length *= LONGER
-    return best, done
+    return shards.join(found), done
 
 
-def _start(knit_state: KnitState, models: Sequence[Model], seed: Sequence[int], progress: Progress) -> tuple[Partition, float]:
+def _start(knit_state: KnitState, models: Sequence[Model], seed: Sequence[int], progress: Progress, only: str | None) -> _Found:
     """The start that has the least loss after a short exchange."""
-    best, loss = Partition(np.zeros(len(knit_state.table), dtype=np.int32), 1), np.inf
-    for i, start in enumerate(_starts(knit_state, models, seed)):
+    whole = Partition(np.zeros(len(knit_state.table), dtype=np.int32), 1)
+    best = _Found("", whole, np.inf)
+    for i, (name, start) in enumerate(_starts(knit_state, models, seed, only)):
         progress("cutting", 0.4 - 0.2 * 0.7**i)
         found = [repair_partition(knit_state.table, start, models) if knit_state.unguarded else start]
-        if knit_state.loss(found[0]) <= HOPELESS * loss:
+        if knit_state.loss(found[0]) <= HOPELESS * best.loss:
             found.append(exchange_rows(knit_state, found[0], SWEEPS, 0.0, np.random.default_rng([*seed, 0, i])))
         for one in found:
-            if knit_state.loss(one) < loss:
-                best, loss = one, knit_state.loss(one)
-    return best, loss
+            if knit_state.loss(one) < best.loss:
+                best = _Found(name, one, knit_state.loss(one))
+    return best
 
 
-def _starts(knit_state: KnitState, models: Sequence[Model], seed: Sequence[int]) -> Iterator[Partition]:
-    """Careful cuts with more and less slack, Mondrian's cuts, peeling, and for a few rows what planning methods make."""
+def _starts(
+    knit_state: KnitState, models: Sequence[Model], seed: Sequence[int], only: str | None
+) -> Iterator[tuple[str, Partition]]:
+    """Careful cuts with more and less slack, Mondrian's cuts, peeling, and for a few rows what planning methods make.
+
+    `only`: the one that is wanted; cuts too where it may not exist.
+    """
     whole = Partition(np.zeros(len(knit_state.table), dtype=np.int32), 1)
     small = len(knit_state.table) <= SMALL
-    for slack in SLACKS if small else SLACKS[:1]:
-        begun = cut(knit_state, whole, tighten_guard(knit_state.guard, slack)) if slack < 1 else whole
-        yield cut(knit_state, begun, knit_state.guard)
-    yield Mondrian().run(knit_state.table, models, 0, ignore_progress).partition
+    if only in (None, CUTS, SHARES):
+        for slack in SLACKS if small else SLACKS[:1]:
+            begun = cut(knit_state, whole, tighten_guard(knit_state.guard, slack)) if slack < 1 else whole
+            yield CUTS, cut(knit_state, begun, knit_state.guard)
+    if only in (None, MONDRIAN):
+        yield MONDRIAN, Mondrian().run(knit_state.table, models, 0, ignore_progress).partition
     if len(knit_state.guard.kind) > 0:
-        yield peel(knit_state, np.random.default_rng([*seed, 0]))
-        if (shared := start_from_shares(knit_state)) is not None:
-            yield repair_partition(knit_state.table, shared, models)
+        if only in (None, PEELED):
+            yield PEELED, peel(knit_state, np.random.default_rng([*seed, 0]))
+        if only in (None, SHARES) and (shared := start_from_shares(knit_state)) is not None:
+            yield SHARES, repair_partition(knit_state.table, shared, models)
     mentioned = tuple(dict.fromkeys(name for model in models for name in parts(model.column)))[:2]
     if not mentioned or len(knit_state.table) > FEW:  # what plans by a value that no guarantee mentions would disclose it
         return
     for method in (Sabre(), Burel(), StackAndDeal(column=mentioned)):
         with suppress(BadInput, Unsatisfiable):  # it plans for other guarantees than these
-            yield repair_partition(
-                knit_state.table, method.run(knit_state.table, models, seed[0], ignore_progress).partition, models
-            )
+            made = method.run(knit_state.table, models, seed[0], ignore_progress).partition
+            yield method.name, repair_partition(knit_state.table, made, models)
 
 
 def _cycle(

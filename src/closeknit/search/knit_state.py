@@ -16,6 +16,7 @@ from closeknit.core.combined_secrets import Secret
 from closeknit.core.domain import Domain
 from closeknit.core.geometry import points, scales
 from closeknit.core.model import Model
+from closeknit.core.row_sorting import groups
 from closeknit.core.table import Partition, Table
 from closeknit.kernels.counting.sorting import stable_order
 from closeknit.kernels.cutting.knit_cuts import Buckets
@@ -40,7 +41,6 @@ class KnitState:
     guard: Guard
     unguarded: Sequence[Model]
     buckets: Buckets
-    points: Reals
     rough: list[list[Codes]]  # per column and level: the rough code of every code
 
     @classmethod
@@ -48,7 +48,12 @@ class KnitState:
         """The state of a table; `unguarded`: guarantees that the guard does not cover."""
         geometry = scales(table)
         rough = [[_rough(domain, level) for level in range(LEVELS)] for domain in table.quasi_domains]
-        return cls(table, geometry, costs(geometry), guard, unguarded, _buckets(guard, len(table)), points(table), rough)
+        return cls(table, geometry, costs(geometry), guard, unguarded, _buckets(guard, len(table)), rough)
+
+    @cached_property
+    def points(self) -> Reals:
+        """The place of each row on unit axes."""
+        return points(self.table)
 
     @cached_property
     def whole(self) -> dict[Secret, Ints]:
@@ -121,8 +126,7 @@ def _buckets(guard: Guard, n: int) -> Buckets:
     """Rows with the same place in every view."""
     if guard.node.shape[1] == 0 or n == 0:
         return Buckets(np.zeros(n, dtype=np.int32), np.zeros(min(n, 1), dtype=np.int32))
-    key = np.zeros(n, dtype=np.int64)
-    for column in guard.node.T:
-        key = np.unique(key * (int(column.max()) + 1) + column, return_inverse=True)[1].astype(np.int64)
-    _, first = np.unique(key, return_index=True)
-    return Buckets(key.astype(np.int32), first.astype(np.int32))
+    bucket_of, count = groups([(column, int(column.max()) + 1) for column in guard.node.T], n)
+    sample = np.empty(count, dtype=np.int32)
+    sample[bucket_of[::-1]] = np.arange(n - 1, -1, -1, dtype=np.int32)  # the first row of each is written last
+    return Buckets(bucket_of, sample)

@@ -23,6 +23,7 @@ PARTS = 8  # a column is cut near each eighth of its rows
 LARGE = 4096  # from so many rows on a class is cut near quarters, from a hundred times as many near the middle
 CHILDREN = 8  # and around its first children, so many
 COUNTED = 4096  # up to so many codes a class is sorted by counting
+READ = 64  # rows of a class that are read before the ends of both sides are looked at
 STEPS = 6  # halvings of the search for a share
 
 
@@ -47,7 +48,7 @@ class Scratch(NamedTuple):
     left: Codes  # [1, nodes] under every node, of the side that goes
     whole: Codes  # [2, nodes] zeros, and counts of the class
     codes: Ints  # [codes] start of the rows of a code
-    lo: Codes  # [3, d] boxes: of the side that stays, of the one that goes, of the class
+    lo: Codes  # [d] box of the class
     hi: Codes
 
 
@@ -71,7 +72,7 @@ def cut_classes(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows
     room = Scratch(
         np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(b, np.int64), np.zeros(1, np.int64),
         np.zeros(b, np.int64), np.zeros(b, np.int64), np.zeros(b, np.int64), np.zeros((1, nodes), np.int32),
-        np.zeros((2, nodes), np.int32), np.empty(COUNTED, np.int64), np.empty((3, d), np.int32), np.empty((3, d), np.int32),
+        np.zeros((2, nodes), np.int32), np.empty(COUNTED, np.int64), np.empty(d, np.int32), np.empty(d, np.int32),
     )  # fmt: skip
     class_of, count = np.empty(len(rows), np.int32), 0
     stack = np.empty((len(rows) + 1, 2), np.int64)
@@ -102,10 +103,10 @@ def _cut(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes
     _measure_box(quasi, rows, room)
     lost = 0.0
     for j in range(d):
-        lost += range_cost(costs, j, room.lo[2, j], room.hi[2, j])
+        lost += range_cost(costs, j, room.lo[j], room.hi[j])
     best, goes = s * lost - GAIN * s, whole(0)
     for j in range(d):
-        lo, hi = room.lo[2, j], room.hi[2, j]
+        lo, hi = room.lo[j], room.hi[j]
         if range_cost(costs, j, lo, hi) > 0.0:
             best, goes = _column(costs, guard, buckets, quasi, rows, j, lo, hi, best, goes, room)
     if goes > 0:
@@ -121,7 +122,7 @@ def _measure_box(quasi: Codes, rows: Codes, room: Scratch) -> None:
         lo, hi = np.iinfo(np.int32).max, -1
         for x in range(len(rows)):
             lo, hi = min(lo, quasi[rows[x], j]), max(hi, quasi[rows[x], j])
-        room.lo[2, j], room.hi[2, j] = lo, hi
+        room.lo[j], room.hi[j] = lo, hi
 
 
 @bare
@@ -333,14 +334,18 @@ def _keep_better(costs: Costs, buckets: Buckets, quasi: Codes, s: int, a: int, z
 
 @bare
 def _sides(costs: Costs, quasi: Codes, s: int, size: int, j: int, room: Scratch) -> float:
-    """Loss of both sides in one column."""
-    if room.lo[2, j] == room.hi[2, j]:
+    """Loss of both sides in one column. Once each has both ends of the class, no other row has to be read."""
+    lo, hi = room.lo[j], room.hi[j]
+    if lo == hi:
         return 0.0
-    for side in range(2):
-        room.lo[side, j], room.hi[side, j] = np.iinfo(np.int32).max, -1
-    for x in range(s):
-        q, side = quasi[room.order[x], j], room.side[x]
-        room.lo[side, j], room.hi[side, j] = min(room.lo[side, j], q), max(room.hi[side, j], q)
-    return size * range_cost(costs, j, room.lo[1, j], room.hi[1, j]) + (s - size) * range_cost(
-        costs, j, room.lo[0, j], room.hi[0, j]
-    )
+    here_lo, here_hi, there_lo, there_hi, x = hi, lo, hi, lo, 0
+    while x < s and (here_lo > lo or there_lo > lo or here_hi < hi or there_hi < hi):
+        end = min(x + READ, s)
+        while x < end:
+            q = quasi[room.order[x], j]
+            if room.side[x] == 1:
+                there_lo, there_hi = min(there_lo, q), max(there_hi, q)
+            else:
+                here_lo, here_hi = min(here_lo, q), max(here_hi, q)
+            x += 1
+    return size * range_cost(costs, j, there_lo, there_hi) + (s - size) * range_cost(costs, j, here_lo, here_hi)

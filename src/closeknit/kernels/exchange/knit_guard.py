@@ -105,8 +105,7 @@ def is_allowed(guard: Guard, under: Codes, c: int, shift: Codes, sign: int, size
                     return False
         elif kind == CAPS:
             for x in range(a, b):
-                u = whole(under[c, x] + sign * shift[x])
-                if u * guard.cap_den[x] > size * guard.cap_num[x] or u * guard.low_den[x] < size * guard.low_num[x]:
+                if not _is_share_allowed(guard, x, whole(under[c, x] + sign * shift[x]), size):
                     return False
         elif not _diverse(guard, under, c, shift, sign, size, v):
             return False
@@ -114,14 +113,24 @@ def is_allowed(guard: Guard, under: Codes, c: int, shift: Codes, sign: int, size
 
 
 @bare
+def _is_share_allowed(guard: Guard, x: int, u: int, size: int) -> bool:
+    return u * guard.cap_den[x] <= size * guard.cap_num[x] and u * guard.low_den[x] >= size * guard.low_num[x]
+
+
+@bare
+def _entropy(u: int, size: int) -> float:
+    return -u / size * np.log(u / size) if u > 0 else 0.0
+
+
+@bare
 def _diverse(guard: Guard, under: Codes, c: int, shift: Codes, sign: int, size: int, v: int) -> bool:
     values, entropy = 0, 0.0
     for x in range(guard.start[v], guard.start[v + 1]):
         u = under[c, x] + sign * shift[x]
-        if guard.leaf[x] == 1 and u > 0:
-            values += 1
+        if guard.leaf[x] == 1:
+            values += u > 0
             if guard.kind[v] == ENTROPY:
-                entropy -= u / size * np.log(u / size)
+                entropy += _entropy(u, size)
     return values >= guard.values[v] and entropy >= guard.entropy[v]
 
 
@@ -143,7 +152,7 @@ def is_class_allowed(guard: Guard, rows: Ints) -> bool:
 
 @bare
 def is_allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in_: int, shift: Codes) -> bool:
-    """Whether class c may lose row `out` and gain row `in_` (-1: none); `shift` is scratch, 0 before and after.
+    """Whether class c may lose row `out` and gain row `in_` (-1: none); `shift` is zeros.
 
     >>> from kernel_inputs import one_cap
     >>> guard, under = one_cap(np.array([0, 1], np.int32), 2), np.array([[3, 1, 2]], np.int32)
@@ -153,24 +162,34 @@ def is_allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in
     size += (in_ >= 0) - (out >= 0)
     if size < guard.k:
         return False
-    more, less = whole(1), whole(-1)
-    _shift(guard, shift, out, less)
-    _shift(guard, shift, in_, more)
-    fine = is_allowed(guard, under, c, shift, more, size)
-    _shift(guard, shift, out, more)
-    _shift(guard, shift, in_, less)
-    return fine
-
-
-@bare
-def _shift(guard: Guard, shift: Codes, row: int, by: int) -> None:
-    if row >= 0:
-        for v in range(len(guard.kind)):
-            x = guard.node[row, v]
-            shift[x] += by
-            while guard.parent[x] != x:
-                x = guard.parent[x]
-                shift[x] += by
+    for v in range(len(guard.kind)):
+        a, b, kind = guard.start[v], guard.start[v + 1], guard.kind[v]
+        most = guard.most[v, size] if kind == CLOSENESS else 0
+        n, moved, values, entropy = guard.rows[a], 0, 0, 0.0
+        less = guard.node[out, v] if out >= 0 else -1
+        more = guard.node[in_, v] if in_ >= 0 else -1
+        for x in range(b - 1, a - 1, -1):  # a node follows its parent: both paths to the root are met on the way
+            u = whole(under[c, x])
+            if x == less:
+                u -= 1
+                less = guard.parent[x]
+            if x == more:
+                u += 1
+                more = guard.parent[x]
+            if kind == CLOSENESS:
+                moved += guard.weight[x] * abs(n * u - size * guard.rows[x])
+                if moved > most:
+                    return False
+            elif kind == CAPS:
+                if not _is_share_allowed(guard, x, u, size):
+                    return False
+            elif guard.leaf[x] == 1:
+                values += u > 0
+                if kind == ENTROPY:
+                    entropy += _entropy(u, size)
+        if kind >= VALUES and (values < guard.values[v] or entropy < guard.entropy[v]):
+            return False
+    return True
 
 
 @bare
