@@ -254,6 +254,10 @@ class Date(Kind):
             return self.hidden_text
         return _label(unit, self.finest)
 
+    @property
+    def has_fixed_losses(self) -> bool:
+        return self.bounds is not None
+
     def losses(self, cells: Sequence[str]) -> Losses:
         """Units under the node over all units between the declared bounds, or else those of the written cells."""
         spans = []

@@ -152,6 +152,10 @@ class Hierarchy(Kind):
         pairs = zip(self.edges, self.tree.leaf_labels, strict=True)
         return Hierarchy(nested, self.from_data, tuple(pair for pair, leaf in pairs if leaf in keep))
 
+    @property
+    def has_fixed_losses(self) -> bool:
+        return not self.from_data
+
     def losses(self, cells: Sequence[str]) -> Losses:
         """Leaves under the written node over all leaves; if derived from data, by whether the node is a value or a group."""
         losses = tree_losses(self.tree, cells)

@@ -137,6 +137,10 @@ class ItemSet(Nominal):
             raise BadValue(index, f"'{text}' has {len(items)} items", f"at most {self.most} are declared: raise most")
         return items
 
+    @property
+    def has_fixed_losses(self) -> bool:
+        return self.items.has_fixed_losses
+
     def losses(self, cells: Sequence[str]) -> Losses:
         """The loss of the most general node of each cell; the same in both variants, as far as they are for items."""
         split = [() if cell in (STAR, "") else tuple(cell.split(",")) for cell in cells]

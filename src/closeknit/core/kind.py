@@ -55,6 +55,11 @@ class Kind(ABC):
         loss = np.array([float(cell == STAR) for cell in cells])
         return np.stack([loss, loss], axis=1)
 
+    @property
+    def has_fixed_losses(self) -> bool:
+        """Whether the loss of a written cell is the same next to any other cells; not where cells determine the domain."""
+        return True
+
     def publish_kind(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
         """The kind that a certificate shows: as declared, since by default nothing of a kind is derived from data.
 

@@ -45,6 +45,7 @@ class LossBound(Record):
         groups: The columns of each group, where groups of columns give it.
         looked: Share of the rows that the bound by the nearest class looks at.
         left_out: Guarantees that the bound does not use.
+        unmeasured: Quasi-identifiers that count 0, because a release measures them in the domain of its own cells.
     """
 
     loss: float
@@ -52,6 +53,7 @@ class LossBound(Record):
     groups: tuple[tuple[str, ...], ...] = ()
     looked: float = 1.0
     left_out: tuple[str, ...] = ()
+    unmeasured: tuple[str, ...] = ()
 
     def gap(self, loss: float) -> float | None:
         """How far a release is above the bound at most, as a share of the bound; None where the bound is 0.
@@ -91,6 +93,8 @@ class LossBound(Record):
         text = f"Computed by {self.by}{': ' + '; '.join(', '.join(group) for group in self.groups) if self.groups else ''}."
         if self.looked < 1:
             text += f" It looks at {100 * self.looked:.3g} % of the rows, the others count 0: more seconds may raise it."
+        if self.unmeasured:
+            text += f" These columns count 0, because their domain is not declared: {', '.join(self.unmeasured)}."
         return [text, *(f"The bound does not use this guarantee: {model}." for model in self.left_out)]
 
 

@@ -214,6 +214,10 @@ class Numeric(Kind):
         codes = np.searchsorted(np.array(edges), numbers, side="right") - 1
         return domain, np.clip(codes, 0, self.bins - 1).astype(np.int32)
 
+    @property
+    def has_fixed_losses(self) -> bool:
+        return self.bounds is not None
+
     def losses(self, cells: Sequence[str]) -> Losses:
         """Width of the range over the declared bounds, or else over those of the written cells."""
         return _range_losses(cells, self.bounds)

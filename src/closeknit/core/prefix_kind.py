@@ -90,6 +90,10 @@ class Prefix(Nominal):
         # a kept prefix is a leaf: what it masks is lost whatever a method does
         return replace(domain, node_loss=np.where(tree.height == 0, 0.0, self.losses(tree.labels)[:, 0])), codes
 
+    @property
+    def has_fixed_losses(self) -> bool:
+        return self.length is not None
+
     def losses(self, cells: Sequence[str]) -> Losses:
         """Masked characters over `length`, or else over the longest written cell; the same in both variants."""
         width = self.length or max((len(cell) for cell in cells), default=1)

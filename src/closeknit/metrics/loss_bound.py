@@ -8,8 +8,9 @@ Three bounds are computed, and the largest counts. Each is valid by itself:
 3. *groups of columns*: all columns together lose at least what groups of them lose, each group with classes of its own. A
    group has the better of the first two bounds.
 
-The bound covers releases as ranges and nodes of hierarchies, with the loss measured in the domains of the table: a form or
-method that widens a column without declared bounds has another measure. A guarantee that cannot be written as limits on shares,
+The bound covers releases as ranges and nodes of hierarchies. Where a domain is not declared, a release measures the loss in the
+domain of its own cells, which can be less than in that of the table. Such a column counts 0, and the record lists it; whole
+numbers count, because their ranges end at numbers of the table. A guarantee that cannot be written as limits on shares,
 or that is judged on the whole release, is left out, which only lowers the bound; the record lists it. Where rows may be
 suppressed, guarantees that compare with the distribution of all rows are left out too, because their reference changes.
 
@@ -28,7 +29,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.domain import Domain
 from closeknit.core.geometry import scales
+from closeknit.core.kind import Kind
 from closeknit.core.loss import LossBound
 from closeknit.core.method import Progress, ignore_progress
 from closeknit.core.model import Model
@@ -112,15 +115,18 @@ def bound_table(
     """
     used, left_out = _split_models(table, models, suppress)
     request = _Request(table, used, suppress, time.monotonic() + seconds)
-    names = list(table.schema.quasi)
+    quasi = zip(table.schema.quasi.items(), table.quasi_domains, strict=True)
+    names = [name for (name, kind), domain in quasi if _is_measured_alike(kind, domain)]
+    unmeasured = tuple(name for name in table.schema.quasi if name not in names)
     if not names or len(table) == 0:
-        return LossBound(loss=0.0, by=NEAREST, left_out=left_out)
+        return LossBound(loss=0.0, by=NEAREST, left_out=left_out, unmeasured=unmeasured)
+    whole, request = sum(table.schema.weights()), request.narrow(names)
     progress("nearest classes", 0.0)
     half = replace(request, ends=request.ends - seconds / 2)  # the other half is for the programs
     loss, looked = _bound_nearest(half, lambda share: progress("nearest classes", share / 2))
-    found = LossBound(loss=loss, by=NEAREST, looked=looked, left_out=left_out)
+    loss *= sum(request.table.schema.weights()) / whole
+    found = LossBound(loss=loss, by=NEAREST, looked=looked, left_out=left_out, unmeasured=unmeasured)
     groups = _group_columns(request)
-    whole = sum(request.table.schema.weights())
     total = 0.0
     for i, group in enumerate(groups):
         progress("linear programs", 0.5 + i / len(groups) / 2)
@@ -130,6 +136,13 @@ def bound_table(
         return found
     by = BOXES if len(groups) == 1 else GROUPS
     return found.model_copy(update={"loss": total, "by": by, "groups": tuple(groups) if by == GROUPS else ()})
+
+
+def _is_measured_alike(kind: Kind, domain: Domain) -> bool:
+    """Whether a cell loses in every release at least what it loses in the domain of the table."""
+    if kind.has_fixed_losses or domain.tree is not None or domain.numbers is None:
+        return kind.has_fixed_losses
+    return domain.step is None and domain.top is None and domain.bottom is None and bool((domain.numbers % 1 == 0).all())
 
 
 def _split_models(table: Table, models: Sequence[Model], suppress: bool) -> tuple[list[Model], tuple[str, ...]]:
@@ -159,11 +172,9 @@ def _bound_nearest(request: _Request, report: Callable[[float], None]) -> tuple[
     distance = np.array([room_of(guard, v) if kind == CLOSENESS else 0.0 for v, kind in enumerate(guard.kind)])
     prices, every = costs(geometry), Rows(cells, first, kinds.node, kinds.rows)
     order = np.random.default_rng(0).permutation(len(cells))  # of places, so of no value
-    # a release measures dates and codes whose domain is not declared by its own cells, which can be less
-    work = WORK if all(domain.tree is None or domain.declared for domain in request.table.quasi_domains) else 0
 
     def look(chosen: NDArray[np.int64]) -> float:
-        found = least_boxes(prices, guard, distance, every, chosen, work)
+        found = least_boxes(prices, guard, distance, every, chosen, WORK)
         if (missed := found < 0).any():
             found[missed] = nearest_classes(prices, guard, distance, every, chosen[missed], STEPS)
         return float(found @ rows[chosen])

@@ -40,7 +40,6 @@ class Search(NamedTuple):
     group: Codes  # [classes]
     mine: int  # the group that is swept
     width: int  # neighbours on either side
-    counts: Codes  # [nodes]
     lo: Codes  # [d] box of the class without the row
     hi: Codes
     tried: NDArray[np.bool_]  # [classes, 2 * d] ends, or the child of a tree, that were tried
@@ -68,8 +67,8 @@ def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, 
     search = Search(
         heat, once, np.array([seed | 1], np.uint64), np.zeros(len(state.size), np.bool_),
         np.zeros(len(state.size), np.int64), np.zeros(1, np.int64), group, mine, width,
-        np.zeros(len(guard.parent), np.int32), np.empty(state.quasi.shape[1], np.int32),
-        np.empty(state.quasi.shape[1], np.int32), np.zeros((len(state.size), 2 * state.quasi.shape[1]), np.bool_),
+        np.empty(state.quasi.shape[1], np.int32), np.empty(state.quasi.shape[1], np.int32),
+        np.zeros((len(state.size), 2 * state.quasi.shape[1]), np.bool_),
         np.zeros(len(costs.scales.node_parent), np.int32), np.empty((MOST_CLEARED, 3), np.int32),
     )  # fmt: skip
     place = np.empty(n, np.int64)
@@ -110,8 +109,8 @@ def _offer_row(costs: Costs, guard: Guard, state: State, search: Search, order: 
         more = _measure_stretch(costs, state, to, row, most)
         if more < may_move:
             if may_lose < 0:
-                may_lose = 1 if is_allowed_after(guard, state.under, c, size, row, NO_ROW, search.counts) else 0
-            if may_lose == 1 and is_allowed_after(guard, state.under, to, there, NO_ROW, row, search.counts):
+                may_lose = 1 if is_allowed_after(guard, state.under, c, size, row, NO_ROW) else 0
+            if may_lose == 1 and is_allowed_after(guard, state.under, to, there, NO_ROW, row):
                 take(costs, guard, state, row, to)
                 search.touched[c] = search.touched[to] = True
                 return True
@@ -192,8 +191,8 @@ def _partner(costs: Costs, guard: Guard, state: State, search: Search, row: int,
 def _may_change(guard: Guard, state: State, search: Search, row: int, other: int) -> bool:
     c, to = whole(state.class_of[row]), whole(state.class_of[other])
     return alike(guard, row, other) or (
-        is_allowed_after(guard, state.under, c, state.size[c], row, other, search.counts)
-        and is_allowed_after(guard, state.under, to, state.size[to], other, row, search.counts)
+        is_allowed_after(guard, state.under, c, state.size[c], row, other)
+        and is_allowed_after(guard, state.under, to, state.size[to], other, row)
     )
 
 
@@ -313,7 +312,7 @@ def _find_place(costs: Costs, guard: Guard, state: State, search: Search, order:
     """Find the cheapest class for a row that leaves, or the first that costs nothing; and the row that comes for it, or -1."""
     c, found, partner, least = whole(state.class_of[row]), NO_ROW, NO_ROW, room
     turn = _begin_turn(state, search, row)
-    may_lose = is_allowed_after(guard, state.under, c, state.size[c], row, NO_ROW, search.counts)
+    may_lose = is_allowed_after(guard, state.under, c, state.size[c], row, NO_ROW)
     for step in range(2, 2 * search.width + 2):
         if least <= 0.0 and found >= 0:
             break
@@ -330,7 +329,7 @@ def _find_place(costs: Costs, guard: Guard, state: State, search: Search, order:
         if more >= most:
             continue
         cost = (there + 1) * more + state.loss[to] - loss
-        if may_lose and cost < least and is_allowed_after(guard, state.under, to, there, NO_ROW, row, search.counts):
+        if may_lose and cost < least and is_allowed_after(guard, state.under, to, there, NO_ROW, row):
             found, partner, least = to, NO_ROW, cost
         if there * more < least:
             other = _find_inside(guard, state, search, row, to)

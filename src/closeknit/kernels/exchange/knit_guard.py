@@ -151,12 +151,12 @@ def is_class_allowed(guard: Guard, rows: Ints) -> bool:
 
 
 @bare
-def is_allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in_: int, shift: Codes) -> bool:
-    """Whether class c may lose row `out` and gain row `in_` (-1: none); `shift` is zeros.
+def is_allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in_: int) -> bool:
+    """Whether class c may lose row `out` and gain row `in_` (-1: none).
 
     >>> from kernel_inputs import one_cap
     >>> guard, under = one_cap(np.array([0, 1], np.int32), 2), np.array([[3, 1, 2]], np.int32)
-    >>> [is_allowed_after(guard, under, 0, 3, *change, np.zeros(3, np.int32)) for change in ((1, -1), (-1, 0), (1, 0))]
+    >>> [is_allowed_after(guard, under, 0, 3, *change) for change in ((1, -1), (-1, 0), (1, 0))]
     [True, True, False]
     """
     size += (in_ >= 0) - (out >= 0)

@@ -40,13 +40,13 @@ def find_excluded(
     ((1, 0), [[False, True], [True, False]])
     """
     d = state.quasi.shape[1]
-    rest, shift, held, left = np.empty((2, d), np.int32), np.zeros(len(guard.parent), np.int32), 0, 0
+    rest, held, left = np.empty((2, d), np.int32), 0, 0
     seen, now = np.full((len(own), kind.max() + 2), -1, np.int64), np.zeros_like(excluded)
     for to in range(len(state.size) if state.size[c] > 1 else 0):
         if to == c or state.size[to] == 0:
             continue
         now[:] = False
-        changes = _exclude_with(costs, guard, state, c, whole(to), kind, own, now, rest, shift, seen)
+        changes = _exclude_with(costs, guard, state, c, whole(to), kind, own, now, rest, seen)
         if changes < 0:
             left += 1
         elif changes > 0:
@@ -57,7 +57,7 @@ def find_excluded(
 
 @bare
 def _exclude_with(costs: Costs, guard: Guard, state: State, c: int, to: int, kind: Codes, own: Codes, now: Flags, rest: Codes,
-                  shift: Codes, seen: Ints) -> int:  # fmt: skip
+                  seen: Ints) -> int:  # fmt: skip
     """Mark the values with which a change with class `to` would be allowed; the number of changes, -1 if one is left over."""
     row, a, changes = whole(state.first[c]), 0, 0
     while row >= 0:
@@ -69,7 +69,7 @@ def _exclude_with(costs: Costs, guard: Guard, state: State, c: int, to: int, kin
                     changes += 1
                     for b in range(len(own)):
                         mine = kind[own[b]] == kind[row]
-                        if (mine or not now[a, b]) and _is_allowed(guard, state, c, to, own, b, other, kind, shift, seen):
+                        if (mine or not now[a, b]) and _is_allowed(guard, state, c, to, own, b, other, kind, seen):
                             now[a, b] = True
                             if mine:
                                 return -1
@@ -124,13 +124,13 @@ def _lowers_loss(costs: Costs, state: State, c: int, to: int, row: int, other: i
 
 
 @bare
-def _is_allowed(guard: Guard, state: State, c: int, to: int, own: Codes, b: int, other: int, kind: Codes, shift: Codes,
+def _is_allowed(guard: Guard, state: State, c: int, to: int, own: Codes, b: int, other: int, kind: Codes,
                 seen: Ints) -> bool:  # fmt: skip
     """Whether both classes may change if the row has the values of `own[b]`; the answer for class `to` is kept."""
     w = kind[other] + 1 if other >= 0 else 0
     if seen[b, w] // 2 != to:
-        fine = is_allowed_after(guard, state.under, c, state.size[c], whole(own[b]), other, shift) and is_allowed_after(
-            guard, state.under, to, state.size[to], other, whole(own[b]), shift
+        fine = is_allowed_after(guard, state.under, c, state.size[c], whole(own[b]), other) and is_allowed_after(
+            guard, state.under, to, state.size[to], other, whole(own[b])
         )
         seen[b, w] = 2 * to + whole(fine)
     return seen[b, w] % 2 == 1
