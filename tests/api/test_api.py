@@ -206,8 +206,8 @@ def test_bad_arguments_are_named(more: dict[str, Any], said: str) -> None:
 
 
 def test_something_that_is_no_table_is_refused() -> None:
-    with pytest.raises(ck.BadInput, match="dict is not a table"):
-        ck.anonymize({"age": [1, 2]}, PLAIN, [ck.KAnonymity(2)])
+    with pytest.raises(ck.BadInput, match="list is not a table"):
+        ck.anonymize([1, 2], PLAIN, [ck.KAnonymity(2)])
 
 
 def test_table_without_rows_is_refused() -> None:

@@ -118,9 +118,9 @@ def audit(
         found += find_text_faults(claimed, source_of(data).read_certificate()) if stored else []
         findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed, shape.attested), *found]
     signatures, unsigned = check_signatures(certificate, content, key, in_folder)
-    unchecked += [OF_A_STREAM] if claimed and claimed.rolling else []  # earlier formats had other orders and notes
-    canonical = claimed is not None and claimed.format == FORMAT and not claimed.rolling  # a stream adds batch after batch
-    if claimed and canonical:
+    unchecked += [OF_A_STREAM] if claimed and claimed.rolling else []
+    # earlier formats had other orders and notes, and a stream adds batch after batch
+    if canonical := claimed is not None and claimed.format == FORMAT and not claimed.rolling:
         faults += find_note_faults(claimed, shape.read_labels(columns, schema), shape, formulas)
     unchecked += uncounted
     unchecked += [] if canonical else [f"the form is not canonical: {fault}" for fault in faults]

@@ -23,6 +23,7 @@ from closeknit.checks.oracle import DEFINITIONS
 from closeknit.checks.stream_cases import StreamCase, edge_streams, random_streams
 from closeknit.checks.tables import Case, edge_tables, fit_to_method, random_tables, tables_of_both_roles
 from closeknit.core.kind_forms import KINDS
+from closeknit.core.params import spec
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.methods import REGISTRY as METHODS
 from closeknit.models import REGISTRY as MODELS
@@ -167,7 +168,10 @@ def _every_stream(random: int, seed: int, turns: int) -> Iterator[Check]:
     for name, stream in STREAMS.items():
         for i, params in enumerate(_examples(parameter_sets.STREAMS, name)):
             make = partial(_build_stream, stream, params)
-            yield from stream_checks(make, cases[i % turns :: turns] if i else cases, _format_title("stream", name, params))
+            share = cases[i % turns :: turns] if i else cases
+            if any(spec(model).get("reference") for model in params.get("models", ())):
+                share = [case.keep_values(parameter_sets.DECLARED) for case in share]
+            yield from stream_checks(make, share, _format_title("stream", name, params))
         for params in _examples(parameter_sets.STREAMS_REFUSED, name, may_be_empty=True):
             check = partial(methods.bad_parameters_are_named, stream, params, {"schema": cases[0].schema})
             yield Check(f"stream {name}", "bad_parameters_are_named", str(params), check)

@@ -5,7 +5,8 @@ Most rows carry a unique plain `tag`, so that a check identifies a published row
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,15 @@ class StreamCase:
     def tagged(self) -> bool:
         """Whether each row can be identified by its tag."""
         return "tag" in self.schema.plain
+
+    def keep_values(self, values: Collection[str]) -> StreamCase:
+        """The rows whose sensitive value a declared reference has; any other value stops the stream.
+
+        Args:
+            values: the declared values.
+        """
+        kept = [i for i, row in enumerate(self.rows) if row["ill"] in values]
+        return replace(self, rows=tuple(self.rows[i] for i in kept), seconds=tuple(self.seconds[i] for i in kept))
 
 
 def some_rows(rng: np.random.Generator, count: int, people: int = 1000, **columns: list[Any]) -> list[Row]:
