@@ -118,8 +118,7 @@ def audit(
         found += find_text_faults(claimed, source_of(data).read_certificate()) if stored else []
         findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed, shape.attested), *found]
     signatures, unsigned = check_signatures(certificate, content, key, in_folder)
-    unchecked += [OF_A_STREAM] if claimed and claimed.rolling else []
-    # earlier formats had other orders and notes, and a stream adds batch after batch
+    unchecked += [OF_A_STREAM] if claimed and claimed.rolling else []  # earlier formats had other orders and notes
     if canonical := claimed is not None and claimed.format == FORMAT and not claimed.rolling:
         faults += find_note_faults(claimed, shape.read_labels(columns, schema), shape, formulas)
     unchecked += uncounted

@@ -224,7 +224,9 @@ def _parse(body: bytes, file: Path, delimiter: str, quote: str | None, names: li
     }
     # A cell longer than a block needs a second try with the whole file as one block.
     for block in (_BLOCK, min(len(body) + 1, 2**31 - 1)):
-        reading = arrow_csv.ReadOptions(column_names=names, block_size=block)
+        # Arrow's threads may hold the bytes of the file a moment longer than this call; a process that ends then aborts
+        # (apache/arrow#34314). A single block needs no threads, and after several blocks no process ends so soon.
+        reading = arrow_csv.ReadOptions(column_names=names, block_size=block, use_threads=len(body) > block)
         try:
             return arrow_csv.read_csv(pa.BufferReader(body), read_options=reading, **options)
         except pa.ArrowInvalid:
