@@ -6,6 +6,7 @@ It holds the schema of the raw table and, for each published class, the label of
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -20,8 +21,9 @@ from closeknit.core.errors import BadInput
 from closeknit.core.kinds import Numeric, texts_of
 from closeknit.core.levels import at_level, top_level
 from closeknit.core.params import build_from_form
+from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
-from closeknit.core.strict_json import json_text, parse_json, read_limited
+from closeknit.core.strict_json import parse_json, read_limited
 from closeknit.core.table import Form
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.io.canonical import canonical_blocks
@@ -67,8 +69,15 @@ class Recoding:
             raise BadInput("later rows cannot be written like this release: its cells are not labels of classes", right=right)
         labels = form.read_labels(columns, published)
         cells = [[*texts_of(labels[name].values), ""] for name in published.quasi]
-        codes = np.unique(np.stack([labels[name].codes for name in published.quasi], axis=1), axis=0)
-        classes = tuple(tuple(texts[code] for texts, code in zip(cells, row, strict=True)) for row in codes.tolist())
+        group, count = groups(
+            [(labels[name].codes + 1, len(labels[name].values) + 1) for name in published.quasi], columns.rows
+        )
+        member = np.empty(count, dtype=np.int64)
+        member[group] = np.arange(columns.rows)
+        written = (
+            [texts[code] for code in labels[name].codes[member]] for name, texts in zip(published.quasi, cells, strict=True)
+        )
+        classes = tuple(zip(*written, strict=True))
         with_steps = {
             name: kind for name, kind in published.quasi.items() if isinstance(kind, Numeric)
         }  # as they were proposed
@@ -77,9 +86,9 @@ class Recoding:
         return cls(schema, models, certificate.form, classes, _look_up(origin, schema, form))
 
     def to_json(self) -> str:
-        """The recoding as text."""
+        """The recoding as text, on one line: the standard library indents many classes slowly."""
         record = {"recoding": FORMAT, "schema": self.schema.forms(), "models": list(self.models), "form": dict(self.form)}
-        return json_text({**record, "classes": [list(row) for row in self.classes], "lookup": dict(self.lookup)})
+        return json.dumps({**record, "classes": self.classes, "lookup": dict(self.lookup)}, ensure_ascii=False) + "\n"
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the recoding to a file that only its owner can read.
