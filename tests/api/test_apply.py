@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -178,3 +179,11 @@ def test_the_command(first, tmp_path, monkeypatch):
     assert ck.audit("later").ok
     refused = CliRunner().invoke(app, ["apply", "out.private/recoding.json", "few.csv", "-o", "few"])
     assert refused.exit_code == 1 and not (tmp_path / "few").exists()
+
+
+def test_a_file_that_is_no_recoding_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("age\n30\n", encoding="utf-8")
+    with pytest.raises(ck.BadInput, match="is not valid JSON") as caught:
+        Recoding.read(file)
+    assert caught.value.file == file

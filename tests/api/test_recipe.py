@@ -144,3 +144,14 @@ def test_yes_is_no_share_of_rows(key):
     forms = {"data": "a.csv", "schema": {"quasi": {"age": "numeric"}}, "models": [{"k_anonymity": {"k": 5}}], key: True}
     with pytest.raises(ck.BadInput):
         Recipe.of(forms)
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"), [("k_anonimity: {k: 2}", "did you mean 'k_anonymity'"), ("k_anonymity: {k: 0}", "at least 1")]
+)
+def test_a_mistake_in_a_guarantee_names_the_recipe_file(tmp_path: Path, model: str, sentence: str) -> None:
+    file = tmp_path / "recipe.yaml"
+    file.write_text(f"{{data: t.csv, schema: {{quasi: {{age: numeric}}}}, models: [{{{model}}}]}}", encoding="utf-8")
+    with pytest.raises(ck.BadInput, match=sentence) as caught:
+        Recipe.read(file)
+    assert caught.value.file == file

@@ -69,6 +69,8 @@ def test_the_whole_way(folder: Path) -> None:
     assert shown.exit_code == 0, shown.output
     assert "k-anonymity, k = 6" in shown.stdout and "closeknit audit hospital/release.csv" in shown.stdout
     assert closeknit("audit", "hospital/release.csv").exit_code == 0
+    assert closeknit("anonymize", "hospital.private/recipe.yaml", "-o", "replayed").exit_code == 0
+    assert (folder / "replayed/release.csv").read_bytes() == (folder / "hospital/release.csv").read_bytes()
 
     guessed = closeknit("inspect", "patients.csv")
     assert guessed.exit_code == 0 and "not sure about: stay" in guessed.stderr

@@ -146,7 +146,13 @@ class Recipe:
             raise BadInput(f"cannot be read ({error.strerror})", file=file, right="name a recipe file") from None
         except UnicodeDecodeError:
             raise BadInput("is not UTF-8 text", file=file, right="name a recipe file") from None
-        return cls.of(parse_forms(text, file), file.parent, file)
+        forms = parse_forms(text, file)
+        try:
+            return cls.of(forms, file.parent, file)
+        except BadInput as bad:
+            if bad.file is not None:
+                raise
+            raise BadInput(bad.what, file=file, column=bad.column, row=bad.row, right=bad.right) from None
 
 
 def _find_source(place: Mapping[str, Any], base: Path | None) -> Source | Path | str | None:

@@ -161,6 +161,9 @@ def demo(
         patients, schema = hospital(rows), hospital_schema()
         with ProgressBar() as bar:
             release = anonymize_table(patients, schema, [KAnonymity(6), TCloseness("disease", 0.2)], progress=bar)
+        if table is not None:
+            write_csv(patients, table)
+            release.name_data(table)
         out = show.console()
         out.print(BEFORE_DEMO.format(rows=rows))
         show.show_sample(out, patients, schema, release)
@@ -170,8 +173,6 @@ def demo(
         _print_duplicates(release)
         if folder is not None:
             release.save(folder, force=force)
-        if table is not None:
-            write_csv(patients, table)
         out.print(_after_demo(folder, table), markup=False)
 
 

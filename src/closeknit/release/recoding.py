@@ -107,7 +107,7 @@ class Recoding:
         """
         right = "name the recoding.json of a private folder"
         try:
-            record = parse_json(read_limited(Path(path)))
+            record = parse_json(read_limited(Path(path)), path)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not JSON text"
             raise BadInput(f"cannot be read ({why})", file=path, right=right) from None

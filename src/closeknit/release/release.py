@@ -76,6 +76,14 @@ class Release(Summarized, ABC):
         self._stated, self._recipe, self._format = certificate, recipe, format
         self._partition, self._origin, self._advice = partition, origin, advice
 
+    def name_data(self, path: str | PathLike[str]) -> None:
+        """State in the private recipe where the table is, if it was saved after it had been anonymized.
+
+        Args:
+            path: the file of the table.
+        """
+        self._recipe = {**(self._recipe or {}), "data": {"path": str(Path(path).resolve())}}
+
     @property
     def certificate(self) -> Certificate:
         """What is guaranteed, what was measured, and the content hash."""
