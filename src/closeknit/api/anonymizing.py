@@ -111,9 +111,10 @@ def anonymize(
     if method.runs_once:
         models = keep_attestable(models, named, identity, given_seed)
     marks: dict[str, Any] = {"allow_vacuous": allow_vacuous, "identity": identity}
-    settings: dict[str, Any] = {"suppress": suppress, "form": requested, "seed": seed, "progress": progress}
-    # the coded table has no name here: its first order is freed when it is reordered
-    done = release_table(replace(coded.encode(columns), **marks), models, method, **settings)
+    # the coded table has no name here, and no `**` in its call, which would hold it: its first order is freed when reordered
+    done = release_table(
+        replace(coded.encode(columns), **marks), models, method, suppress=suppress, form=requested, seed=seed, progress=progress
+    )
     parquet = described is not None and not isinstance(data, Source) and kind_of(data) == ".parquet"
     partition = by_input_row(done.table, done.partition)
     named = [model for model in models if not model.of_method]  # a method adds its own again

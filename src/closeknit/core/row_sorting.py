@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import shake_256
 
 import numpy as np
@@ -14,8 +14,8 @@ Words = list[NDArray[np.uint64]]
 Coded = tuple[NDArray[np.integer], int]  # codes 0..size-1 and size
 
 
-def pack_columns(columns: Sequence[Coded]) -> Words:
-    """Words whose lexicographic order is that of the columns, first column first.
+def pack_columns(columns: Iterable[Coded]) -> Words:
+    """Words whose lexicographic order is that of the columns, first column first; columns that come one by one are held so.
 
     >>> [word.tolist() for word in pack_columns([(np.array([1, 0]), 2), (np.array([2, 4]), 5)])]
     [[7, 4]]
@@ -33,7 +33,7 @@ def pack_columns(columns: Sequence[Coded]) -> Words:
     return words
 
 
-def row_order(columns: Sequence[Coded], rows: int) -> NDArray[np.int64]:
+def row_order(columns: Iterable[Coded], rows: int) -> NDArray[np.int64]:
     """Positions of the rows in the lexicographic order of their codes; equal rows keep their order.
 
     >>> row_order([(np.array([1, 0, 1]), 2), (np.array([0, 0, 0]), 1)], 3).tolist()
@@ -48,7 +48,7 @@ def _order(words: Words, rows: int) -> NDArray[np.int64]:
     return stable_order(words[0]) if len(words) == 1 else np.lexsort(words[::-1])
 
 
-def groups(columns: Sequence[Coded], rows: int) -> tuple[NDArray[np.int32], int]:
+def groups(columns: Iterable[Coded], rows: int) -> tuple[NDArray[np.int32], int]:
     """Number of the group of equal rows that each row belongs to, in lexicographic order, and the number of groups.
 
     >>> groups([(np.array([5, 2, 5]), 6)], 3)[0].tolist()
@@ -59,11 +59,11 @@ def groups(columns: Sequence[Coded], rows: int) -> tuple[NDArray[np.int32], int]
     words = pack_columns(columns)
     order = _order(words, rows)
     fresh = np.zeros(rows, dtype=bool)
-    for word in words:
-        sorted_word = word[order]
-        fresh[1:] |= sorted_word[1:] != sorted_word[:-1]
+    while words:
+        word = words.pop()[order]  # sorted; the other order is freed
+        fresh[1:] |= word[1:] != word[:-1]
     group = np.empty(rows, dtype=np.int32)
-    group[order] = np.cumsum(fresh)
+    group[order] = np.cumsum(fresh, dtype=np.int32)
     return group, int(fresh.sum()) + 1
 
 

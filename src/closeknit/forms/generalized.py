@@ -215,7 +215,7 @@ class Generalized(Form):
     ) -> Reading:
         """Rows with equal written quasi-identifiers are one class."""
         columns = self.read_labels(columns, schema)
-        keys = [without_markers(columns[name], schema.missing).coded for name in schema.quasi]
+        keys = (without_markers(columns[name], schema.missing).coded for name in schema.quasi)  # a copy each: one at a time
         class_of, count = groups(keys, columns.rows)
         secrets: dict[Secret, CodedSecret] = {name: secret_codes(columns[name], name, schema) for name in schema.sensitive}
         secrets |= {names: join_secrets([secrets[name] for name in names]) for names in joints}
