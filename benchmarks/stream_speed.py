@@ -35,6 +35,7 @@ K, DELTA, OMEGA, ADVANCE, T, BETA = 100, 10_000, 20_000, 5_000, 0.35, 2
 AIMS = {
     "KnitStream, push_many": 150_000,
     "KnitStream, push": 20_000,
+    **{f"KnitStream, declared {name}, k = 100": 150_000 for name in ("t-closeness", "beta-likeness", "delta-disclosure")},
     "Castle, push_many": 200_000,
     "Castle, push": 20_000,
     "SabreWindow, push_many": 200_000,
@@ -95,6 +96,18 @@ def _skewed(values: Any, rows: int, rng: np.random.Generator) -> Column:
     return Column(values, rng.choice(len(values), rows, p=chances / chances.sum()).astype(np.int32))
 
 
+WAGES = {str(i): round(1 / (i + 1), 3) for i in range(8)}  # the declared reference: shares as `_skewed` draws them
+DECLARED = {
+    "t-closeness": ck.TCloseness("wage", T, reference=WAGES),
+    "beta-likeness": ck.BetaLikeness("wage", BETA, reference=WAGES),
+    "delta-disclosure": ck.DeltaDisclosure("wage", 2, reference=WAGES),
+}
+
+
+def _declared(model: Any, k: int) -> Any:
+    return lambda schema: ck.KnitStream(schema, k=k, delta=DELTA, models=[model], seed=1)
+
+
 def _castle(schema: ck.Schema) -> Stream:
     return ck.Castle(schema, k=K, delta=DELTA, seed=1)
 
@@ -108,6 +121,8 @@ MAKERS: dict[str, Any] = {
     "KnitStream, push": _knit,
     "KnitStream with persons": _knit,
     "KnitStream, l = 2": lambda schema: ck.KnitStream(schema, k=K, delta=DELTA, l=2, seed=1),
+    "KnitStream, k = 10": lambda schema: ck.KnitStream(schema, k=10, delta=DELTA, seed=1),
+    **{f"KnitStream, declared {name}, k = {k}": _declared(model, k) for k in (K, 10) for name, model in DECLARED.items()},
     "Castle, push_many": _castle,
     "Castle, push": _castle,
     "Castle with persons": _castle,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
+from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
+from closeknit.kernels.streaming.class_verdicts import ALLOWED, OPEN, REFUSED
+from closeknit.streams.declared_guard import DeclaredGuard
+from closeknit.streams.window_tables import secret_codes
 from conftest import examples
 
 REFERENCE = {"flu": "2/5", "gout": 0.3, "HIV": "1/5", "other": 0.1}
@@ -163,3 +168,61 @@ def test_a_table_may_have_one_as_well() -> None:
 def test_what_cannot_be_compared_is_refused(make: Any, says: str) -> None:
     with pytest.raises(ck.BadInput, match=says):
         make()
+
+
+ILLS = {"flu": 0.4, "gout": 0.3, "acne": 0.2, "lupus": 0.1}
+TREE = ck.Hierarchy.from_nested({"skin": ["acne", "lupus"], "other": ["flu", "gout"]})
+NUMBERS = {1: 0.4, 2: 0.3, 5: 0.2, 9: 0.1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [
+        (ck.flat(), ck.TCloseness("ill", 0.2, reference=ILLS)),  # ten rows are often exactly at the limit
+        (TREE, ck.TCloseness("ill", "1/6", reference=ILLS)),
+        (ck.numeric(), ck.TCloseness("ill", 0.1, reference=NUMBERS)),
+        (ck.flat(), ck.BetaLikeness("ill", 0.5, kind="basic", reference=ILLS)),
+        (ck.flat(), ck.BetaLikeness("ill", 1, reference=ILLS)),
+        (TREE, ck.BetaLikeness("ill", 1, kind="semantic", below=0, reference=ILLS)),
+        (ck.flat(), ck.DeltaDisclosure("ill", 0.7, reference=ILLS)),
+    ],
+    ids=str,
+)
+def test_the_guard_decides_as_the_model_does(kind: Any, model: Any) -> None:
+    """Every class of 10 rows, and some of other sizes: an opposite verdict is a fault, an open one is asked of the model."""
+    values = list(NUMBERS if kind.name == "numeric" else ILLS)
+    shown = {10 + i: value for i, value in enumerate([*values, "plague" if kind.name == "flat" else None])}
+    guard = DeclaredGuard(model, ck.Schema(sensitive={"ill": kind}))
+    guard.learn(shown)
+    counts = [c for c in product(range(11), repeat=4) if sum(c) in (1, 10)] + [(8, 6, 4, 2), (41, 30, 20, 9), (90, 60, 40, 10)]
+    digests = np.concatenate([np.repeat(np.arange(10, 14), c) for c in counts])
+    class_of = np.repeat(np.arange(len(counts)), [sum(c) for c in counts])
+    verdicts = guard.judge(digests, class_of, len(counts))
+    cells = np.array([shown[digest] for digest in digests.tolist()], dtype=object)
+    coded = secret_codes(kind, digests, cells)
+    holds = model.holds(Classes.of(class_of.astype(np.int32), len(counts), {"ill": coded}))
+    assert holds[verdicts == ALLOWED].all() and not holds[verdicts == REFUSED].any()
+    if model.name != "beta_likeness" or model.kind != "semantic":  # limits say only a part of it: the model judges it all
+        assert (verdicts != OPEN).mean() > 0.95 and holds.any() and not holds.all()
+    else:
+        assert (verdicts == OPEN).all()
+    strange = guard.judge(np.array([10, 14]), np.zeros(2, np.int64), 1)
+    assert strange.tolist() == [OPEN]  # a value that is not declared
+
+
+def test_a_release_does_not_depend_on_the_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"ill": ck.flat()})
+    rng = np.random.default_rng(5)
+    ill = rng.choice(list(ILLS), 600, p=list(ILLS.values())).tolist()
+    rows = Columns.of({"age": rng.integers(0, 100, 600).tolist(), "ill": ill})
+
+    def run() -> list[Any]:
+        models = [ck.TCloseness("ill", 0.2, reference=ILLS), ck.BetaLikeness("ill", 1, reference=ILLS)]
+        stream = ck.KnitStream(schema, k=10, delta=200, models=models, seed=3)
+        cells = [list(batch.items()) for batch in (*stream.batches_of(rows), *stream.batches_at_end())]
+        published = [[(name, column.cells()) for name, column in batch] for batch in cells]
+        return [published, stream.certificate.guarantees]
+
+    guarded = run()
+    monkeypatch.setattr(DeclaredGuard, "judge", lambda self, digests, class_of, count: np.full(count, OPEN))
+    assert run() == guarded and len(guarded[0]) > 20

@@ -89,6 +89,11 @@ class Model:
             """The quasi-identifiers that it is about (`core.subsets`); None: all of them."""
 
         @property
+        def reference(self) -> Any:
+            """The distribution that it declares, values and shares; None where it compares with the rows, or not at all. A
+            field of the model: without it, its `limits` are those of the distribution they are given."""
+
+        @property
         def population(self) -> Any:
             """The people whom it counts; None where it counts none."""
 
@@ -136,7 +141,7 @@ class Model:
         needs, forms = frozenset({"histograms", "values"}), ABOUT_VALUES
         monotone = merges_persons = higher_is_safer = budget = False
         least_size = least_values = 0
-        ground = why_attested = over = population = None
+        ground = why_attested = over = population = reference = None
 
     @property
     def origin(self) -> Model:

@@ -23,6 +23,7 @@ from closeknit.plans.ground import Branches, Line, ground_of
 
 LONGEST = 512  # nodes of a view; a longer line is cut into runs of values, other attributes with more values are unguarded
 ROOM = 1 << 62
+LOOSE = 1e-8  # more than limits are rounded by
 
 Int64 = NDArray[np.int64]
 
@@ -75,6 +76,37 @@ def guard_of(table: Table, models: Sequence[Model]) -> GuardResult:
             views += found
             columns += [codes] * len(found)
     return GuardResult(_guard(max(least_rows(models), 1), len(table), views, columns), unguarded)
+
+
+def guard_values(model: Model, reference: Histogram, rows: int) -> tuple[Guard, Guard] | None:
+    """Two guards of one guarantee about classes of at most so many rows; their rows are the codes of the values.
+
+    The model allows what the first one allows, and refuses what the second one refuses. None where limits do not say all of it.
+
+    Args:
+        model: the guarantee.
+        reference: the distribution to compare with; a code without rows in it must not be asked about.
+        rows: the most rows of a class.
+
+    >>> import closeknit as ck
+    >>> table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(20))
+    >>> strict, loose = guard_values(ck.DeltaDisclosure("disease", 2), table.one_class().histograms["disease"], 100)
+    >>> bool((strict.cap_num / strict.cap_den < loose.cap_num / loose.cap_den).any())
+    True
+    """
+    one = np.ones(1, dtype=np.int64)
+    views = _views(model, Classes(one, one, {model.column: reference}), rows) if model.column is not None else None
+    if views is None or len(reference.reference) > LONGEST:  # a line that is cut into runs would refuse too much
+        return None
+    strict = _guard(1, rows, views, [np.arange(len(reference.reference), dtype=np.int32)] * len(views))
+    cap, low = strict.cap_num / strict.cap_den, strict.low_num / strict.low_den
+    return strict, strict._replace(
+        cap_num=np.ceil((np.minimum(cap, 2.0) + LOOSE) * ROUNDED).astype(np.int64),
+        cap_den=np.full(len(cap), ROUNDED),
+        low_num=np.floor((low - LOOSE) * ROUNDED).astype(np.int64),
+        low_den=np.full(len(low), ROUNDED),
+        entropy=strict.entropy - LOOSE,
+    )
 
 
 def _views(model: Model, whole: Classes, n: int) -> list[View] | None:

@@ -98,7 +98,7 @@ class Castle(DelayedStream):
         clock: Clock | str | None = None,
     ) -> None:
         super().__init__(schema, k, delta, l, models, seed, clock)
-        if any(getattr(model, "reference", None) is not None for model in self.models):
+        if any(model.reference is not None for model in self.models):
             raise BadInput("castle compares with no declared reference", right="use KnitStream or KnnStream, which do")
         choice("reuse", reuse, (False, True, "held"))
         choice("order", order, ("batch", "input"))

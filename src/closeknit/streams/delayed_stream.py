@@ -24,8 +24,10 @@ from closeknit.core.look_alikes import FoldedModel
 from closeknit.core.model import Model, least_rows, list_models, merging_holds, refuse_whole
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema, require_schema
+from closeknit.kernels.streaming.class_verdicts import ALLOWED, REFUSED
 from closeknit.models import KAnonymity, LDiversity
 from closeknit.streams.arrivals import Arrivals, Ints
+from closeknit.streams.declared_guard import DeclaredGuard
 from closeknit.streams.digests import digest_codes
 from closeknit.streams.input_rules import parse_seconds
 from closeknit.streams.stream import Emission, Emissions, Stream, seconds
@@ -201,7 +203,7 @@ class DelayedStream(Stream):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.now, self.shift, self.handled = state["now"], state.get("shift", 0.0), state["handled"]
-        self.judge.shown = state.get("shown", self.judge.shown)
+        self.judge.remember(state.get("shown", self.judge.shown))
         self._times = deque(zip(state["positions"].tolist(), state["times"].tolist(), strict=True))
 
 
@@ -221,6 +223,7 @@ class Judge:
 
     def __init__(self, schema: Schema, models: Sequence[Model]) -> None:
         self.models = tuple(model for model in models if model.bounds != "size")
+        declared = [model for model in self.models if model.reference is not None and isinstance(model.column, str)]
         self.k = least_rows(models)
         self.reads_values = any("values" in model.needs for model in self.models)
         if self.reads_values:  # as written and folded, as in a table; otherwise digests of folded values are enough
@@ -228,6 +231,7 @@ class Judge:
         self.by_person = schema.person is not None
         self.columns = [(name, j) for j, name in enumerate(schema.sensitive) if any(name == m.column for m in self.models)]
         self.kinds = schema.sensitive
+        self.guards = [DeclaredGuard(model, schema) for model in declared]
         self.shown: dict[str, dict[int, Any]] = {name: {} for name, _ in self.columns}  # by digest, where values are read
         self._room = MOST_SHOWN
         # which values fold into one depends on those of a class, so nothing is sure of merged classes where values are read
@@ -244,6 +248,16 @@ class Judge:
         for name, j in self.columns:
             found, first = np.unique(rows.secrets[:, j], return_index=True)
             self.shown[name].update(zip(found.tolist(), rows.cells[name][first].tolist(), strict=True))
+        self._teach_guards()
+
+    def remember(self, shown: dict[str, dict[int, Any]]) -> None:
+        """Take over the values behind the digests from a checkpoint."""
+        self.shown = shown
+        self._teach_guards()
+
+    def _teach_guards(self) -> None:
+        for guard in self.guards:
+            guard.learn(self.shown[str(guard.model.column)])
 
     def forget(self, in_use: Ints) -> None:
         """Drop the values that are not in use."""
@@ -261,17 +275,50 @@ class Judge:
         return len(np.unique(persons)) if self.by_person else len(persons)
 
     def __call__(self, persons: Ints, secrets: Ints) -> bool:
-        if self.heads(persons) < self.k:
+        return self.allows(persons, secrets, np.zeros(len(persons), dtype=np.int64), 1)
+
+    def allows(self, persons: Ints, secrets: Ints, class_of: Ints, count: int) -> bool:
+        """Whether rows may form these classes.
+
+        Args:
+            persons: the person of each row.
+            secrets: the digests of its sensitive values.
+            class_of: its class.
+            count: the number of classes.
+        """
+        if self._fewest_heads(persons, class_of, count) < self.k:
             return False
-        if not self.models:
-            return True
+        decided: set[Model] = set()
+        for guard in self.guards:
+            verdicts = guard.judge(secrets[:, guard.place], class_of, count)
+            if (verdicts == REFUSED).any():
+                return False
+            if (verdicts == ALLOWED).all():
+                decided.add(guard.model)
+        models = [model for model in self.models if model.origin not in decided]
+        return not models or all(self._holds(models, persons[rows], secrets[rows]) for rows in _split_rows(class_of, count))
+
+    def _fewest_heads(self, persons: Ints, class_of: Ints, count: int) -> int:
+        """Different persons of the class that has the fewest."""
+        if not self.by_person:
+            return int(np.bincount(class_of, minlength=count).min())
+        return min(self.heads(persons[rows]) for rows in _split_rows(class_of, count))
+
+    def _holds(self, models: Sequence[Model], persons: Ints, secrets: Ints) -> bool:
+        """Whether one class meets these guarantees, by the models themselves."""
         coded: dict[Any, Any] = {}
         for name, j in self.columns:
             digests = secrets[:, j]
             coded[name] = self._bind_values(name, digests) if self.reads_values else digest_codes(digests)
         one = np.zeros(len(persons), dtype=np.int32)
         classes = Classes.of(one, 1, coded, persons if self.by_person else None)
-        return all(bool(model.holds(classes)[0]) for model in self.models)
+        return all(bool(model.holds(classes)[0]) for model in models)
+
+
+def _split_rows(class_of: Ints, count: int) -> list[Ints]:
+    """The rows of each class."""
+    order = np.argsort(class_of, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(class_of, minlength=count))[:-1])
 
 
 def _list_models(schema: Schema, k: int | None, l: int | None, models: Sequence[Model] | None) -> list[Model]:

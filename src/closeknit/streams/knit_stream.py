@@ -200,7 +200,7 @@ class KnitStream(KnnStream):
         order, sides, bounds = propose_cuts(self.coder.axes, piece.rows, piece.orders, person_of, self.k, share, self.tries)
         for cut in order.tolist():
             inside = self._find_inside(piece.positions, *bounds[cut]) if sampled else sides[cut]
-            if self._holds(piece.positions[inside]) and self._holds(piece.positions[~inside]):
+            if self._allows(piece.positions, inside.astype(np.int64), 2):
                 return [piece.take(~inside), piece.take(inside)]
         return None
 
@@ -236,9 +236,13 @@ class KnitStream(KnnStream):
         rows = self.pending.quasi(positions)
         if not polish_classes(self.coder.axes, rows, person_of, class_of, len(classes), self.k, SWEEPS):
             return classes
+        if not self._allows(positions, class_of, len(classes)):
+            return classes
         order = np.lexsort((positions, class_of))
-        polished = np.split(positions[order], np.cumsum(np.bincount(class_of))[:-1])
-        return polished if all(map(self._holds, polished)) else classes
+        return np.split(positions[order], np.cumsum(np.bincount(class_of))[:-1])
+
+    def _allows(self, positions: Ints, class_of: Ints, count: int) -> bool:
+        return self.judge.allows(self.pending.persons(positions), self.pending.secrets(positions), class_of, count)
 
     def _note_wait(self, classes: list[Emission]) -> None:
         if self.timed and (y := self._oldest()) is not None and any(each.positions[0] == y for each in classes):

@@ -200,7 +200,7 @@ class KnnStream(DelayedStream):
 
 def _declare_weights(schema: Schema, model: Model) -> tuple[int, dict[str, int]] | None:
     """The place of the sensitive attribute, and the weight of each of its values that a guarantee declares."""
-    reference = getattr(model, "reference", None)
+    reference = model.reference
     if reference is None or not isinstance(model.column, str):
         return None
     kind = schema.sensitive[model.column]

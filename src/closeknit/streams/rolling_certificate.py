@@ -24,6 +24,7 @@ from closeknit.core.loss import LossSums
 from closeknit.core.measurement import Judged, Measurement, state_request
 from closeknit.core.model import Model, least_rows
 from closeknit.core.schema import Schema
+from closeknit.core.tree import Int32
 from closeknit.core.vacuity import vacuity_notes
 from closeknit.forms.cell_labels import tight_note
 from closeknit.kernels.geometry.declared_axes import NUMBER, TREE, range_costs
@@ -104,32 +105,35 @@ def count_classes(stream: Stream, rows: Arrivals, sizes: Sequence[int], lo: Real
     judged = ~np.repeat(np.array(alone, dtype=bool), sizes)
     if not measured or not judged.any():
         return
-    class_of = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[judged]
-    rows = rows.take(np.flatnonzero(judged))
+    kept, number_of = np.unique(np.repeat(np.arange(len(sizes)), sizes)[judged], return_inverse=True)
+    rows, class_of = rows.take(np.flatnonzero(judged)), number_of.astype(np.int32)
+    if declared := [(i, model) for i, model in measured if model.reference is not None]:
+        _measure_values(stream, rows, class_of, declared)  # other classes change nothing: declared values do not look alike
+    measured = [(i, model) for i, model in measured if model.reference is None]
     if any("values" in model.needs for _, model in measured):  # class by class, as the stream judged them
-        for number in np.unique(class_of):
-            _measure_values(stream, rows.take(np.flatnonzero(class_of == number)), measured)
+        for number in range(len(kept)):
+            one = rows.take(np.flatnonzero(class_of == number))
+            _measure_values(stream, one, np.zeros(len(one), dtype=np.int32), measured)
         return
     secrets: dict[Secret, CodedSecret] = {
         name: digest_codes(fold_digests(rows.secrets[:, j], rows.cells[name]))  # the worse of the two
         for j, name in enumerate(stream.schema.sensitive)
         if any(name in parts(model.column) for _, model in measured)
     }
-    kept, class_of = np.unique(class_of, return_inverse=True)
     persons = None if stream.schema.person is None else rows.persons
-    classes = Classes.of(class_of.astype(np.int32), len(kept), secrets, persons)
+    classes = Classes.of(class_of, len(kept), secrets, persons)
     for i, model in measured:
         _add_levels(stream, i, model, classes)
 
 
-def _measure_values(stream: Stream, rows: Arrivals, measured: Sequence[tuple[int, Model]]) -> None:
-    """One class for guarantees that read the values themselves: as written, and with look-alike values as one."""
+def _measure_values(stream: Stream, rows: Arrivals, class_of: Int32, measured: Sequence[tuple[int, Model]]) -> None:
+    """Classes for guarantees that read the values themselves: as written, and with look-alike values as one."""
     kinds = stream.schema.sensitive
     secrets: dict[Secret, CodedSecret] = {
         name: secret_codes(kinds[name], rows.secrets[:, j], rows.cells[name]) for j, name in enumerate(kinds)
     }
     persons = None if stream.schema.person is None else rows.persons
-    classes = Classes.of(np.zeros(len(rows), dtype=np.int32), 1, secrets, persons)
+    classes = Classes.of(class_of, int(class_of.max()) + 1, secrets, persons)
     for i, model in measured:
         for judge in (model, FoldedModel(model)) if model.column else (model,):
             _add_levels(stream, i, judge, classes)
