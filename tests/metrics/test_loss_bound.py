@@ -17,15 +17,17 @@ from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.cli.commands import app
+from closeknit.core.columns import Columns
 from closeknit.core.geometry import scales
 from closeknit.core.method import ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
 from closeknit.io.files import write_csv
 from closeknit.kernels.counting.least_classes import least_size
+from closeknit.kernels.counting.row_prices import Prices, lower_prices
 from closeknit.kernels.geometry.boxes import box_losses
 from closeknit.metrics import loss_bound
-from closeknit.metrics.loss_bound import BOXES, GROUPS, NEAREST, bound_table
+from closeknit.metrics.loss_bound import BOXES, GROUPS, NEAREST, PRICES, _Cells, _Request, bound_table
 from closeknit.search.box_program import Kinds, Program, TooLarge, list_boxes, solve_boxes, span
 from closeknit.search.guards import guard_of
 from closeknit.search.repair import find_broken_classes
@@ -180,14 +182,15 @@ def test_no_release_of_any_method_is_below_the_bound() -> None:
                 except ck.CloseknitError:  # it plans for other guarantees
                     continue
                 assert bound.loss <= release.loss + 1e-12, (bound, method)
-    assert NEAREST in seen
+    assert PRICES in seen
 
 
 def test_each_bound_is_the_best_one_somewhere() -> None:
     every = tuple(ck.datasets.hospital_schema().quasi)
-    close = [ck.KAnonymity(5), ck.TCloseness("disease", 0.25)]
+    close = [ck.KAnonymity(5), ck.TCloseness("disease", 0.15)]
     assert bound_table(hospital(40, 1, ("sex", "job")), REQUESTED[1]).by == BOXES
-    assert bound_table(hospital(150, 1), REQUESTED[0]).by == NEAREST
+    assert bound_table(hospital(150, 1), REQUESTED[0]).by == PRICES
+    assert bound_table(hospital(150, 1), REQUESTED[0], seconds=0).by == NEAREST
     found = bound_table(hospital(60, 0, every), close)
     assert found.by == GROUPS and {name for group in found.groups for name in group} == {*every} - {"admission"}
 
@@ -226,6 +229,68 @@ def test_the_nearest_class_bound_is_what_its_definition_says(monkeypatch: pytest
     assert np.mean(narrowest) > np.mean(radii)
     monkeypatch.setattr(loss_bound, "WORK", 0)
     assert bound_table(table, [ck.KAnonymity(k)], seconds=0).loss == pytest.approx(np.mean(radii), abs=1 / 1024)
+
+
+def cells_of(table: Table, models: list[Model]) -> _Cells:
+    return _Cells.of(_Request(table, models, False, float("inf")))
+
+
+@pytest.mark.parametrize("quasi", [("age",), ("age", "sex"), ("age", "stays", "job"), ("job", "zip", "sex")])
+def test_no_box_has_rows_that_cost_more_than_it_loses(quasi: tuple[str, ...]) -> None:
+    """Every box is listed here, and its k highest prices are added up one by one."""
+    rng, k = np.random.default_rng(5), 4
+    frame = {
+        "age": rng.integers(20, 40, 90).tolist(),
+        "stays": rng.integers(0, 9, 90).tolist(),
+        "sex": rng.choice(["f", "m"], 90).tolist(),
+        "job": rng.choice([*"abcdefg"], 90).tolist(),
+        "zip": rng.integers(100, 140, 90).astype(str).tolist(),
+    }
+    tree = {"*": {"ab": {"a": None, "b": None}, "cde": {"cd": {"c": None, "d": None}, "e": None}, "fg": {"f": None, "g": None}}}
+    kinds = {
+        "age": ck.numeric(20, 40), "stays": ck.numeric(0, 8), "sex": ck.flat(), "job": ck.Hierarchy(tree), "zip": ck.prefix()
+    }  # fmt: skip
+    schema = ck.Schema(quasi={name: kinds[name] for name in quasi})
+    table = schema.encode(Columns.of({name: frame[name] for name in quasi}))
+    cells = cells_of(table, [ck.KAnonymity(k)])
+    price = rng.random(len(cells.count)) * 0.8
+    ranges = cells._list_ranges()
+    for slab in range(max(ranges.start[-1] - ranges.start[-2], 1)):
+        prices = Prices(cells.rows, cells.count, price)
+        assert lower_prices(cells.costs, cells.guard, cells.distance, ranges, prices, slab, 1 << 40) >= 0
+    geometry, tight = scales(cells.request.table), 0
+    kinds_of, _ = Kinds.of(cells.request.table, cells.guard)
+    assert (kinds_of.quasi == cells.rows.cells).all()
+    for inside in list_boxes(kinds_of, geometry, k):
+        members = cells.rows.cells[inside]
+        loss = box_losses(geometry, members.min(axis=0, keepdims=True), members.max(axis=0, keepdims=True))[0]
+        highest = np.sort(np.repeat(price[inside], cells.count[inside]))[-k:]
+        assert highest.sum() <= k * loss + 1e-9
+        tight += bool(highest.sum() > k * loss - 1e-6)
+    assert tight > 0, "prices are not lower than they need be"
+
+
+@pytest.mark.parametrize("number", range(len(REQUESTED)))
+def test_prices_are_above_the_nearest_classes_and_below_the_best_partition(best: Any, number: int) -> None:
+    higher = 0
+    for seed in range(examples(3)):
+        table, models = hospital(11, 10 * number + seed), REQUESTED[number]
+        cells = cells_of(table, models)
+        nearest, _ = cells.find_nearest(lambda share: None)
+        raised = cells.raise_prices(nearest, lambda share: None)
+        assert raised <= best.loss_of(table, best.optimum(table, models))
+        higher += raised > cells.mean(nearest)
+    assert higher > 0
+
+
+def test_a_pass_that_does_not_end_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = hospital(150, 1)
+    assert bound_table(table, REQUESTED[0]).by == PRICES
+    monkeypatch.setattr(loss_bound, "SLAB_WORK", 100)
+    assert bound_table(table, REQUESTED[0]).by == NEAREST
+    monkeypatch.undo()
+    monkeypatch.setattr(loss_bound, "MOST_RANGES", 1)
+    assert bound_table(table, REQUESTED[0]).by == NEAREST
 
 
 def test_suppression_leaves_out_what_compares_with_all_rows_and_stays_below() -> None:

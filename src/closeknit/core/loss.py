@@ -41,7 +41,7 @@ class LossBound(Record):
 
     Args:
         loss: The bound: General Loss Metric A, weighted by importance.
-        by: The bound that is the largest: "nearest class", "boxes" or "groups of columns".
+        by: The bound that is the largest: "nearest class", "prices of rows", "boxes" or "groups of columns".
         groups: The columns of each group, where groups of columns give it.
         looked: Share of the rows that the bound by the nearest class looks at.
         left_out: Guarantees that the bound does not use.

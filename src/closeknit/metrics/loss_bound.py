@@ -1,12 +1,14 @@
 """A lower bound of the loss: no release of a table under the requested guarantees loses less, whatever the method.
 
-Three bounds are computed, and the largest counts. Each is valid by itself:
+Four bounds are computed, and the largest counts. Each is valid by itself:
 1. *nearest class*: the class of a row loses at least what the narrowest box around the row loses that contains rows enough
    for an allowed class (`kernels.counting.least_boxes`); where there are too many boxes, at least what the box of the row and
    its farthest member loses (`kernels.counting.least_classes`);
-2. *boxes*: the linear program over all boxes (`search.box_program`), where they can be listed;
-3. *groups of columns*: all columns together lose at least what groups of them lose, each group with classes of its own. A
-   group has the better of the first two bounds.
+2. *prices of rows*: prices that are raised from the first bound while no box has k rows whose prices exceed k times its loss
+   (`kernels.counting.row_prices`). A class pays for its rows, so the prices of all rows are at most the loss;
+3. *boxes*: the linear program over all boxes (`search.box_program`), where they can be listed;
+4. *groups of columns*: all columns together lose at least what groups of them lose, each group with classes of its own. A
+   group has the best of the other bounds.
 
 The bound covers releases as ranges and nodes of hierarchies. Where a domain is not declared, a release measures the loss in the
 domain of its own cells, which can be less than in that of the table. Such a column counts 0, and the record lists it; whole
@@ -16,7 +18,8 @@ suppressed, guarantees that compare with the distribution of all rows are left o
 
 Source: our own; docs/knit.md has the proofs. Cost: the first bound compares all different combinations of quasi-identifiers
 with each other; within `seconds` it looks at as many as it can, in an order that does not depend on their values, and all
-others count 0.
+others count 0. The second bound visits every box whose loss is below the highest price inside it, up to 110 times; a pass that
+does not end in time is dropped.
 """
 
 from __future__ import annotations
@@ -39,10 +42,11 @@ from closeknit.core.schema import Schema
 from closeknit.core.share_limits import ROUNDED
 from closeknit.core.table import Table
 from closeknit.kernels.counting.least_boxes import least_boxes
-from closeknit.kernels.counting.least_classes import Rows, nearest_classes
-from closeknit.kernels.exchange.knit_guard import CLOSENESS, Guard
+from closeknit.kernels.counting.least_classes import HAIR, Rows, nearest_classes
+from closeknit.kernels.counting.row_prices import Prices, Ranges, lower_prices
+from closeknit.kernels.exchange.knit_guard import CAPS, CLOSENESS, VALUES, Guard
 from closeknit.kernels.geometry.boxes import Scales
-from closeknit.kernels.geometry.ranges import costs
+from closeknit.kernels.geometry.ranges import Costs, costs, range_cost
 from closeknit.kernels.threads import THREADS, in_threads
 from closeknit.search.box_program import Kinds, TooLarge, list_ranges, room_of, solve_boxes
 from closeknit.search.guards import LONGEST, guard_of
@@ -50,9 +54,13 @@ from closeknit.search.guards import LONGEST, guard_of
 STEPS = 2_048  # of the loss, in the bound by the nearest class
 WORK = 1 << 19  # cells visited in search of the narrowest box around one of them
 BLOCK = 64  # cells that a thread looks at between two looks at the clock
+PASSES = 110  # in which prices are raised and lowered
+RAISE, FALL = 2.0, 0.95  # the first raise, as a share of the mean price, and each later one as a share of that before it
+SLAB_WORK = 1 << 32  # cells visited while prices are lowered, between two looks at the clock
+MOST_RANGES = 20_000  # of a column, in the prices of rows; the column with the most values has no limit
 MOST_BOXES = 1_500  # boxes of a group of columns
 MOST_ENTRIES = 3_000_000  # of a linear program
-NEAREST, BOXES, GROUPS = "nearest class", "boxes", "groups of columns"
+NEAREST, PRICES, BOXES, GROUPS = "nearest class", "prices of rows", "boxes", "groups of columns"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +81,14 @@ class _Request:
         """The guarantees as a guard that is nowhere stricter than the models: caps and floors are moved a hair outwards."""
         guard = guard_of(self.table, self.models).guard
         cap, low = guard.cap_num / guard.cap_den, guard.low_num / guard.low_den
+        least = [guard.k]  # rows of an allowed class: each guarantee may need more than k
+        for v, kind in enumerate(guard.kind):
+            if kind == CAPS:
+                least.append(int(np.ceil(1 / cap[guard.start[v] + 1 : guard.start[v + 1]].max() - 1e-6)))
+            elif kind == VALUES:
+                least.append(int(guard.values[v]))
         return guard._replace(
+            k=max(least),
             cap_num=np.where(cap < 1, np.floor(cap * ROUNDED) + 3, 1).astype(np.int64),
             cap_den=np.where(cap < 1, ROUNDED, 1).astype(np.int64),
             low_num=np.maximum(np.ceil(low * ROUNDED) - 3, 0).astype(np.int64),
@@ -121,11 +136,11 @@ def bound_table(
     if not names or len(table) == 0:
         return LossBound(loss=0.0, by=NEAREST, left_out=left_out, unmeasured=unmeasured)
     whole, request = sum(table.schema.weights()), request.narrow(names)
-    progress("nearest classes", 0.0)
+    progress("nearest classes and prices", 0.0)
     half = replace(request, ends=request.ends - seconds / 2)  # the other half is for the programs
-    loss, looked = _bound_nearest(half, lambda share: progress("nearest classes", share / 2))
-    loss *= sum(request.table.schema.weights()) / whole
-    found = LossBound(loss=loss, by=NEAREST, looked=looked, left_out=left_out, unmeasured=unmeasured)
+    found = _bound_rows(half, lambda share: progress("nearest classes and prices", share / 2))
+    loss = found.loss * sum(request.table.schema.weights()) / whole
+    found = found.model_copy(update={"loss": loss, "left_out": left_out, "unmeasured": unmeasured})
     groups = _group_columns(request)
     total = 0.0
     for i, group in enumerate(groups):
@@ -160,34 +175,95 @@ def _split_models(table: Table, models: Sequence[Model], suppress: bool) -> tupl
     return used, tuple(model.describe(None) for model in models if model not in used)
 
 
-def _bound_nearest(request: _Request, report: Callable[[float], None]) -> tuple[float, float]:
-    """The bound by the nearest class, and the share of rows that it looks at."""
-    codes = dict(zip(request.table.schema.quasi, request.table.quasi.T, strict=True))
-    request = request.narrow(sorted(codes, key=lambda name: -len(np.unique(codes[name]))))
-    guard, geometry = request.guard(), scales(request.table)
-    kinds, _ = Kinds.of(request.table, guard)
-    first = np.append(np.flatnonzero(np.append(True, (np.diff(kinds.quasi, axis=0) != 0).any(axis=1))), len(kinds.rows))
-    cells = np.ascontiguousarray(kinds.quasi[first[:-1]])
-    rows = np.add.reduceat(kinds.rows, first[:-1])
-    distance = np.array([room_of(guard, v) if kind == CLOSENESS else 0.0 for v, kind in enumerate(guard.kind)])
-    prices, every = costs(geometry), Rows(cells, first, kinds.node, kinds.rows)
-    order = np.random.default_rng(0).permutation(len(cells))  # of places, so of no value
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """The different rows of a request, in the order of the column with the most values, and what a class of them loses."""
 
-    def look(chosen: NDArray[np.int64]) -> float:
-        found = least_boxes(prices, guard, distance, every, chosen, WORK)
-        if (missed := found < 0).any():
-            found[missed] = nearest_classes(prices, guard, distance, every, chosen[missed], STEPS)
-        return float(found @ rows[chosen])
+    request: _Request
+    guard: Guard
+    distance: NDArray[np.float64]  # the limit of each view of closeness, in its weights
+    costs: Costs
+    rows: Rows
+    count: NDArray[np.int64]  # rows of each cell
 
-    total, seen = 0.0, 0
-    for a, b in pairwise([*range(0, len(order), BLOCK * THREADS), len(order)]):
-        chosen = order[a:b]
-        total += sum(in_threads(look, [chosen[i : i + BLOCK] for i in range(0, len(chosen), BLOCK)]))
-        seen += int(rows[chosen].sum())
-        report(b / len(order))
-        if request.seconds <= 0:
-            break
-    return total / len(request.table), seen / len(request.table)
+    @classmethod
+    def of(cls, request: _Request) -> _Cells:
+        """The cells of a request, with its widest column first."""
+        codes = dict(zip(request.table.schema.quasi, request.table.quasi.T, strict=True))
+        request = request.narrow(sorted(codes, key=lambda name: -len(np.unique(codes[name]))))
+        guard, geometry = request.guard(), scales(request.table)
+        kinds, _ = Kinds.of(request.table, guard)
+        first = np.append(np.flatnonzero(np.append(True, (np.diff(kinds.quasi, axis=0) != 0).any(axis=1))), len(kinds.rows))
+        rows = Rows(np.ascontiguousarray(kinds.quasi[first[:-1]]), first, kinds.node, kinds.rows)
+        distance = np.array([room_of(guard, v) if kind == CLOSENESS else 0.0 for v, kind in enumerate(guard.kind)])
+        return cls(request, guard, distance, costs(geometry), rows, np.add.reduceat(kinds.rows, first[:-1]))
+
+    def mean(self, prices: NDArray[np.float64]) -> float:
+        """The mean of a number for each cell, over the rows of the table."""
+        return float(prices @ self.count) / len(self.request.table)
+
+    def find_nearest(self, report: Callable[[float], None]) -> tuple[NDArray[np.float64], float]:
+        """What the nearest class of each cell loses at least, and the share of rows that was looked at; others have 0."""
+        found = np.zeros(len(self.count))
+        order = np.random.default_rng(0).permutation(len(found))  # of places, so of no value
+        seen = 0
+
+        def look(chosen: NDArray[np.int64]) -> None:
+            least = least_boxes(self.costs, self.guard, self.distance, self.rows, chosen, WORK)
+            if (missed := least < 0).any():
+                least[missed] = nearest_classes(self.costs, self.guard, self.distance, self.rows, chosen[missed], STEPS)
+            found[chosen] = least
+
+        for a, b in pairwise([*range(0, len(order), BLOCK * THREADS), len(order)]):
+            in_threads(look, [order[i : min(i + BLOCK, b)] for i in range(a, b, BLOCK)])
+            seen = b
+            report(b / len(order))
+            if self.request.seconds <= 0:
+                break
+        return found, float(self.count[order[:seen]].sum()) / len(self.request.table)
+
+    def raise_prices(self, nearest: NDArray[np.float64], report: Callable[[float], None]) -> float:
+        """The sum of the prices of all rows, raised from what their nearest classes lose; 0 where no pass ends in time.
+
+        Before each pass all prices are raised, later ones less; the pass lowers those that a class cannot pay.
+        """
+        if max(list(_ranges(self.request))[1:], default=0) > MOST_RANGES:
+            return 0.0
+        ranges, best, price = self._list_ranges(), 0.0, nearest.copy()
+        slabs = max(int(ranges.start[-1] - ranges.start[-2]), 1)
+        for i in range(PASSES):
+            price = np.minimum(price + RAISE * self.mean(nearest) * FALL**i, 1)  # a suppressed row loses 1
+            for slab in range(slabs):
+                prices = Prices(self.rows, self.count, price)
+                if self.request.seconds <= 0 or (
+                    lower_prices(self.costs, self.guard, self.distance, ranges, prices, slab, SLAB_WORK) < 0
+                ):
+                    return best
+            best = max(best, self.mean(price) - HAIR)
+            report((i + 1) / PASSES)
+        return best
+
+    def _list_ranges(self) -> Ranges:
+        """The ranges of each column but the first, the cheapest first."""
+        start, lo, hi, cost = [0, 0], [], [], []
+        for j in range(1, self.rows.cells.shape[1]):
+            priced = sorted(
+                (range_cost(self.costs, j, a, b), a, b) for a, b in list_ranges(self.rows.cells[:, j], self.costs.scales, j)
+            )
+            cost += [each[0] for each in priced]
+            lo += [each[1] for each in priced]
+            hi += [each[2] for each in priced]
+            start.append(len(cost))
+        return Ranges(np.array(start), np.array(lo, np.int32), np.array(hi, np.int32), np.array(cost, np.float64))
+
+
+def _bound_rows(request: _Request, report: Callable[[float], None]) -> LossBound:
+    """The better of the bounds by the nearest class and by prices of rows."""
+    cells = _Cells.of(request)
+    nearest, looked = cells.find_nearest(lambda share: report(share / 2))
+    least = cells.mean(nearest)
+    raised = cells.raise_prices(nearest, lambda share: report((1 + share) / 2))
+    return LossBound(loss=max(least, raised), by=PRICES if raised > least else NEAREST, looked=looked)
 
 
 def _bound_group(request: _Request) -> float:
@@ -199,7 +275,7 @@ def _bound_group(request: _Request) -> float:
             return max(found.loss, 0.0)
         except TooLarge:
             pass
-    return _bound_nearest(request, lambda share: None)[0]
+    return _bound_rows(request, lambda share: None).loss
 
 
 def _count_ranges(request: _Request) -> int:
@@ -212,10 +288,7 @@ def _ranges(request: _Request) -> Iterator[int]:
     for j in range(request.table.quasi.shape[1]):
         codes = request.table.quasi[:, j]
         distinct = len(np.unique(codes))
-        if geometry.numeric[j] and distinct * (distinct + 1) // 2 > MOST_BOXES:
-            yield distinct * (distinct + 1) // 2
-        else:
-            yield len(list_ranges(codes, geometry, j))
+        yield distinct * (distinct + 1) // 2 if geometry.numeric[j] else len(list_ranges(codes, geometry, j))
 
 
 def _group_columns(request: _Request) -> list[tuple[str, ...]]:

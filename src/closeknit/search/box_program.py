@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, combinations_with_replacement, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -102,7 +103,13 @@ def span(geometry: Scales, j: int, lo: int, hi: int) -> tuple[int, int]:
 def list_ranges(codes: NDArray[np.int32], geometry: Scales, j: int) -> list[tuple[int, int]]:
     """Every range of column j that can be written around some of these codes."""
     there = np.unique(codes).tolist()
-    return sorted({span(geometry, j, a, b) for a in there for b in there if a <= b})
+    # the node above some leaves is the node above two neighbours of them
+    pairs = (
+        combinations_with_replacement(there, 2)
+        if geometry.numeric[j]
+        else chain(zip(there, there, strict=True), pairwise(there))
+    )
+    return sorted({span(geometry, j, a, b) for a, b in pairs})
 
 
 class Program:

@@ -103,17 +103,17 @@ def _least_run(costs: Costs, guard: Guard, distance: Reals, rows: Rows, inside: 
         if lo > q:
             break
         while y < held and (rows.cells[inside[y], 0] <= q or not admits(guard, distance, under[0], size)):
-            size += _count_cell(guard, rows, inside[y], under, whole(1))
+            size += count_cell(guard, rows, inside[y], under, whole(1))
             y += 1
         if not admits(guard, distance, under[0], size):
             break
         best = min(best, range_cost(costs, 0, lo, max(q, rows.cells[inside[y - 1], 0])))
-        size += _count_cell(guard, rows, inside[x], under, whole(-1))
+        size += count_cell(guard, rows, inside[x], under, whole(-1))
     return best
 
 
 @bare
-def _count_cell(guard: Guard, rows: Rows, cell: int, under: Codes, sign: int) -> int:
+def count_cell(guard: Guard, rows: Rows, cell: int, under: Codes, sign: int) -> int:
     """Add the rows of a cell to the counts under every node, or remove them; how many that changes."""
     changed = 0
     for kind in range(rows.first[cell], rows.first[cell + 1]):
