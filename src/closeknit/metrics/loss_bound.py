@@ -18,7 +18,7 @@ suppressed, guarantees that compare with the distribution of all rows are left o
 
 Source: our own; docs/knit.md has the proofs. Cost: the first bound compares all different combinations of quasi-identifiers
 with each other; within `seconds` it looks at as many as it can, in an order that does not depend on their values, and all
-others count 0. The second bound visits every box whose loss is below the highest price inside it, up to 110 times; a pass that
+others count 0. The second bound visits every box whose loss is below the highest price inside it, again and again; a pass that
 does not end in time is dropped.
 """
 
@@ -54,8 +54,8 @@ from closeknit.search.guards import LONGEST, guard_of
 STEPS = 2_048  # of the loss, in the bound by the nearest class
 WORK = 1 << 19  # cells visited in search of the narrowest box around one of them
 BLOCK = 64  # cells that a thread looks at between two looks at the clock
-PASSES = 110  # in which prices are raised and lowered
-RAISE, FALL = 2.0, 0.95  # the first raise, as a share of the mean price, and each later one as a share of that before it
+CYCLES = (4, 8, 16, 32, 64, 128)  # passes in which prices are raised and lowered; each cycle starts from the best prices so far
+RAISES = 2.0, 0.007  # the first and the last raise of a cycle, as shares of the mean loss of the nearest classes
 SLAB_WORK = 1 << 32  # cells visited while prices are lowered, between two looks at the clock
 MOST_RANGES = 20_000  # of a column, in the prices of rows; the column with the most values has no limit
 MOST_BOXES = 1_500  # boxes of a group of columns
@@ -204,7 +204,7 @@ class _Cells:
 
     def find_nearest(self, report: Callable[[float], None]) -> tuple[NDArray[np.float64], float]:
         """What the nearest class of each cell loses at least, and the share of rows that was looked at; others have 0."""
-        found = np.zeros(len(self.count))
+        found, ends = np.zeros(len(self.count)), time.monotonic() + self.request.seconds / 2  # the other half is for prices
         order = np.random.default_rng(0).permutation(len(found))  # of places, so of no value
         seen = 0
 
@@ -218,30 +218,41 @@ class _Cells:
             in_threads(look, [order[i : min(i + BLOCK, b)] for i in range(a, b, BLOCK)])
             seen = b
             report(b / len(order))
-            if self.request.seconds <= 0:
+            if time.monotonic() >= ends:
                 break
         return found, float(self.count[order[:seen]].sum()) / len(self.request.table)
 
     def raise_prices(self, nearest: NDArray[np.float64], report: Callable[[float], None]) -> float:
-        """The sum of the prices of all rows, raised from what their nearest classes lose; 0 where no pass ends in time.
+        """The mean price of a row, raised from what its nearest class loses; 0 where no pass ends in time.
 
         Before each pass all prices are raised, later ones less; the pass lowers those that a class cannot pay.
         """
         if max(list(_ranges(self.request))[1:], default=0) > MOST_RANGES:
             return 0.0
-        ranges, best, price = self._list_ranges(), 0.0, nearest.copy()
-        slabs = max(int(ranges.start[-1] - ranges.start[-2]), 1)
-        for i in range(PASSES):
-            price = np.minimum(price + RAISE * self.mean(nearest) * FALL**i, 1)  # a suppressed row loses 1
-            for slab in range(slabs):
-                prices = Prices(self.rows, self.count, price)
-                if self.request.seconds <= 0 or (
-                    lower_prices(self.costs, self.guard, self.distance, ranges, prices, slab, SLAB_WORK) < 0
-                ):
-                    return best
-            best = max(best, self.mean(price) - HAIR)
-            report((i + 1) / PASSES)
-        return best
+        ranges, price, best, highest = self._list_ranges(), nearest, nearest, 0.0
+        (first, last), done = RAISES, 0
+        for passes in CYCLES:
+            for i in range(passes):
+                raised = self.mean(nearest) * first * (last / first) ** (i / passes)
+                price = np.minimum(price + raised, 1)  # a suppressed row loses 1
+                if not self._lower(price, ranges):
+                    return highest
+                if (mean := self.mean(price) - HAIR) > highest:
+                    highest, best = mean, price
+                done += 1
+                report(done / sum(CYCLES))
+            price = best
+        return highest
+
+    def _lower(self, price: NDArray[np.float64], ranges: Ranges) -> bool:
+        """Lower prices until no box has too many high ones; False where time ends before."""
+        prices = Prices(self.rows, self.count, price)
+        for slab in range(max(int(ranges.start[-1] - ranges.start[-2]), 1)):
+            if self.request.seconds <= 0:
+                return False
+            if lower_prices(self.costs, self.guard, self.distance, ranges, prices, slab, SLAB_WORK) < 0:
+                return False
+        return True
 
     def _list_ranges(self) -> Ranges:
         """The ranges of each column but the first, the cheapest first."""
