@@ -283,6 +283,14 @@ def test_prices_are_above_the_nearest_classes_and_below_the_best_partition(best:
     assert higher > 0
 
 
+@pytest.mark.soak
+@pytest.mark.usefixtures("data_folder")
+def test_no_release_of_nine_columns_loses_half_of_what_arx_does(benchmark: Callable[[str], Any]) -> None:
+    lines = benchmark("knit_lines")
+    line, (quoted, _) = lines.problem("d t=0.2"), lines.QUOTED["d t=0.2"]
+    assert ck.bound_loss(line.frame, line.schema, line.models, seconds=200).loss > quoted / 2
+
+
 def test_a_pass_that_does_not_end_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     table = hospital(150, 1)
     assert bound_table(table, REQUESTED[0]).by == PRICES
