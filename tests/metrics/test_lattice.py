@@ -23,7 +23,7 @@ from closeknit.core.kinds import numeric
 from closeknit.core.table import Partition
 from closeknit.forms.column_axes import Axis, axes_of
 from closeknit.forms.release_reading import reading_of
-from closeknit.kernels.counting.cubes import spread
+from closeknit.kernels.counting.cubes import SortedPoints, StackedParts, spread
 from closeknit.metrics import Workload, actual_counts, cubes, estimate_counts, kl_divergence
 from closeknit.metrics.lattice import Cube
 from conftest import examples
@@ -248,5 +248,6 @@ def test_boxes_are_added_up_at_their_points(data: st.DataObject) -> None:
 def test_no_pass_without_points() -> None:
     none = np.zeros(0, dtype=np.int64)
     box = np.zeros((1, 1), dtype=np.int32)
-    one = np.array([[0, 1]]), box, box, np.ones(1), np.zeros(1, dtype=np.int64), np.ones(1), np.zeros(1, dtype=np.int64)
-    assert len(spread(none, np.zeros(0, dtype=np.int32), none, none, *one)) == 0
+    points = SortedPoints(none, np.zeros(0, dtype=np.int32), none, none)
+    parts = StackedParts(np.array([[0, 1]]), box, box, np.ones(1), np.zeros(1, dtype=np.int64))
+    assert len(spread(points, parts, np.ones(1), np.zeros(1, dtype=np.int64))) == 0

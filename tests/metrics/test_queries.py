@@ -357,8 +357,9 @@ def test_bits_of_many_cells() -> None:
         assert (bits == ((codes < v) & (codes < 7))).all()
     left, weights, bucket_of = kernel.every(1000), rng.random(1000), rng.integers(0, 9, 1000).astype(np.int32)
     lo, hi = np.array([0, 4, 5, 0, 6, np.nan, 3, 9]), np.array([4, 6, 9, 4.5, 6, np.nan, 11, 9.5])
+    cells = kernel.CellRanges(codes, lo, hi)
     shares, weighed = np.array([0, 0.5, 0.75, 0, 1, 0, 0.375, 0]), np.zeros(1000)  # of a cell between 5 and 8
-    kernel.weigh(left, weights, codes, lo, hi, 5.0, 8.0, weighed)
+    kernel.weigh(left, weights, cells, 5.0, 8.0, weighed)
     expected = np.bincount(bucket_of, weights * shares[codes], 9)
     assert np.allclose(kernel.sums(left, weighed, bucket_of, 9), expected)
 

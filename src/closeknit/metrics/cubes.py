@@ -22,7 +22,7 @@ from closeknit.core.perturbation import Law
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.forms.column_axes import Axis
-from closeknit.kernels.counting.cubes import spread
+from closeknit.kernels.counting.cubes import SortedPoints, StackedParts, spread
 from closeknit.metrics.query_answers import combinations
 
 Int32 = NDArray[np.int32]
@@ -220,16 +220,16 @@ class Points:
         """Sum over passes: columns are compared in blocks of all lengths that some box has."""
         widest = {name: _widest(part, name) for part in parts for name in part.names}
         names = sorted(self.places, key=lambda name: (widest[name], self.sizes[name], name))  # the last one costs least
-        terms = (*_terms(parts, names), sizes, buckets)
+        stacked = _stack(parts, names)
         rows = np.zeros(len(self))
         lengths = [range(widest[name].bit_length()) for name in names[:-1]]
         for shifts in product(*lengths):
-            order, keys, below, strides = self._sort_by_key(names, shifts)
-            rows[order] += spread(keys, below, strides, np.array(shifts, dtype=np.int64), *terms)
+            order, points = self._sort_by_key(names, shifts)
+            rows[order] += spread(points, stacked, sizes, buckets)
         return rows
 
-    def _sort_by_key(self, names: Sequence[str], shifts: Sequence[int]) -> tuple[Int64, Int64, Int32, Int64]:
-        """Return the points in the order of their blocks and their last place."""
+    def _sort_by_key(self, names: Sequence[str], shifts: Sequence[int]) -> tuple[Int64, SortedPoints]:
+        """Order the points by their blocks and their last place."""
         counts = {name: (self.sizes[name] >> shift) + 2 for name, shift in zip(names[:-1], shifts, strict=True)}
         counts[names[-1]] = self.sizes[names[-1]] + 1
         total = _keys(counts)
@@ -243,7 +243,7 @@ class Points:
         below = np.empty(0, dtype=np.int32)
         if total <= min(ROOM, 64 * len(self) + 65_536):
             below = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=total))]).astype(np.int32)
-        return order, key[order], below, np.array(strides[:-1], dtype=np.int64)
+        return order, SortedPoints(key[order], below, np.array(strides[:-1], dtype=np.int64), np.array(shifts, dtype=np.int64))
 
 
 def _keys(sizes: Mapping[str, int]) -> int:
@@ -261,7 +261,7 @@ def _widest(part: Parts, name: str) -> int:
     return max(int((hi - lo).max(initial=0)) + 1, 1)
 
 
-def _terms(parts: Sequence[Parts], names: Sequence[str]) -> tuple[Any, ...]:
+def _stack(parts: Sequence[Parts], names: Sequence[str]) -> StackedParts:
     """Stack the parts of all groups, columns in order, as the compiled loop takes them."""
     before = np.cumsum([0, *(len(part.weights) for part in parts)])
     starts = np.array([part.starts + first for part, first in zip(parts, before, strict=False)], dtype=np.int64)
@@ -273,4 +273,4 @@ def _terms(parts: Sequence[Parts], names: Sequence[str]) -> tuple[Any, ...]:
             part_of[d] = g
             lo[before[g] : before[g + 1], d], hi[before[g] : before[g + 1], d] = part.column(name)
     weights = np.concatenate([part.weights for part in parts])
-    return starts, lo, hi, weights, part_of
+    return StackedParts(starts, lo, hi, weights, part_of)

@@ -15,7 +15,7 @@ from closeknit.core.perturbation import Law
 from closeknit.core.row_sorting import groups
 from closeknit.core.transition import AnyLaw, Transition
 from closeknit.forms.column_axes import Axis
-from closeknit.kernels.counting.queries import Words, below, every, rows_below, sums, weigh
+from closeknit.kernels.counting.queries import CellRanges, Words, below, every, rows_below, sums, weigh
 
 Int32 = NDArray[np.int32]
 Reals = NDArray[np.float64]
@@ -44,13 +44,11 @@ class Cells:
     """The cells of one column: the distinct cell of each combination, and their ranges, in ascending order.
 
     >>> cells = Cells.of(np.array([1, 0, -1], np.int32), np.array([40.0, 30.0, np.nan]), np.array([40.0, 30.0, np.nan]), False)
-    >>> cells.between(35, 50), cells.codes.tolist()
+    >>> cells.between(35, 50), cells.ranges.codes.tolist()
     ((1, 2), [0, 1, 2])
     """
 
-    codes: Int32
-    lo: Reals  # the missing cell last
-    hi: Reals
+    ranges: CellRanges  # the missing cell last
     marks: Words | None  # of exact cells: those below each distinct one
     ends: tuple[list[float], list[float]]  # of exact cells, for bisection
 
@@ -66,7 +64,7 @@ class Cells:
         room = (known + 1) * len(codes) // 8 <= WIDE
         marks = below(ranked, known) if exact and room else None
         shown = order[: 0 if marks is None else known]
-        return cls(ranked, lo[order], hi[order], marks, (lo[shown].tolist(), hi[shown].tolist()))
+        return cls(CellRanges(ranked, lo[order], hi[order]), marks, (lo[shown].tolist(), hi[shown].tolist()))
 
     def between(self, a: float, b: float) -> tuple[int, int]:
         """Return the exact cells inside a range: the first one, and the first one after them."""
@@ -109,7 +107,7 @@ class Group:
         alone = cells[names[0]] if len(names) == 1 else None
         known = 0 if alone is None or alone.marks is None else len(alone.marks) - 1
         few = 0 < 8 * known * buckets <= WIDE
-        rows = rows_below(alone.codes, known, counts, owner, buckets) if alone is not None and few else None
+        rows = rows_below(alone.ranges.codes, known, counts, owner, buckets) if alone is not None and few else None
         return cls(owner, buckets, counts, cells, np.empty(len(row)), rows)
 
     def matching(self, ranges: QueryRanges) -> Reals | None:
@@ -124,7 +122,7 @@ class Group:
         coarse = [(cells, a, b) for cells, a, b in wanted if not cells.narrow(left, a, b)]
         weights = self.counts
         for cells, a, b in coarse:
-            weigh(left, weights, cells.codes, cells.lo, cells.hi, a, b, self.scratch)
+            weigh(left, weights, cells.ranges, a, b, self.scratch)
             weights = self.scratch
         return sums(left, weights, self.bucket_of, self.buckets)
 

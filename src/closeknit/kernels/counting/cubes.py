@@ -8,6 +8,8 @@ subtracted: a point that no box contains has exactly 0.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,33 @@ from closeknit.kernels.compiling import kernel
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 Reals = NDArray[np.float64]
+
+
+class SortedPoints(NamedTuple):
+    """Points in the order of their keys: the sum of block * stride over the outer columns, plus the place in the last one."""
+
+    keys: Int64
+    below: Int32  # how many points have a lower key; empty if there are too many keys for a table
+    strides: Int64  # of each outer column
+    shifts: Int64  # its blocks have the length 2^shift
+
+
+class StackedParts(NamedTuple):
+    """The parts of all groups of columns. One part of each group form a box."""
+
+    starts: Int64  # [groups, buckets + 1] parts of a bucket
+    lo: Int32  # [parts, columns]
+    hi: Int32
+    weights: Reals
+    part_of: Int64  # [columns] the group whose parts describe a column
+
+
+class Cover(NamedTuple):
+    """Scratch: per outer column the blocks that cover part of a box, their number, and the one whose turn it is."""
+
+    blocks: Int64  # [outer columns, 2]
+    many: Int64
+    turn: Int64
 
 
 @kernel
@@ -63,21 +92,21 @@ def _blocks(lo: int, hi: int, shift: int, blocks: Int64) -> int:
 
 
 @kernel
-def _add_box(tree: Reals, keys: Int64, below: Int32, strides: Int64, blocks: Int64, many: Int64, turn: Int64,
-             lo: int, hi: int, weight: float) -> None:  # fmt: skip
+def _add_box(tree: Reals, points: SortedPoints, cover: Cover, lo: int, hi: int, weight: float) -> None:
     """Add a weight to the points of every combination of blocks, between lo and hi in the last column."""
+    keys, below, blocks, turn = points.keys, points.below, cover.blocks, cover.turn
     turn[:] = 0
     while True:
         key = 0
         for d in range(len(turn)):
-            key += blocks[d, turn[d]] * strides[d]
+            key += blocks[d, turn[d]] * points.strides[d]
         first, last = _before(keys, below, key + lo), _before(keys, below, key + hi + 1)
         if first < last:
             _add(tree, first, last, weight)
         d = len(turn) - 1
         while d >= 0:
             turn[d] += 1
-            if turn[d] < many[d]:
+            if turn[d] < cover.many[d]:
                 break
             turn[d] = 0
             d -= 1
@@ -86,23 +115,22 @@ def _add_box(tree: Reals, keys: Int64, below: Int32, strides: Int64, blocks: Int
 
 
 @kernel
-def spread(keys: Int64, below: Int32, strides: Int64, shifts: Int64, starts: Int64, lo: Int32, hi: Int32, weights: Reals,
-           part_of: Int64, sizes: Reals, buckets: Int64) -> Reals:  # fmt: skip
+def spread(points: SortedPoints, parts: StackedParts, sizes: Reals, buckets: Int64) -> Reals:
     """Compute what each point receives from some buckets in one pass.
 
-    Bucket b has the parts `starts[g, b] .. starts[g, b + 1]` of each group of columns g; column d is described by those of
-    group `part_of[d]`. One part of each group form a box; its weight is the product of theirs, divided by the size of the
-    bucket (groups - 1) times.
+    The weight of a box is the product of those of its parts, divided by the size of the bucket (groups - 1) times.
 
-    >>> keys, none = np.array([0, 1, 5]), np.zeros(0, np.int64)
-    >>> box = np.array([[1]], np.int32), np.array([[5]], np.int32), np.array([2.0]), np.zeros(1, np.int64), np.ones(1)
-    >>> spread(keys, np.zeros(0, np.int32), none, none, np.array([[0, 1]]), *box, np.zeros(1, np.int64)).tolist()
+    >>> none = np.zeros(0, np.int64)
+    >>> points = SortedPoints(np.array([0, 1, 5]), np.zeros(0, np.int32), none, none)
+    >>> box = np.array([[1]], np.int32), np.array([[5]], np.int32), np.array([2.0]), np.zeros(1, np.int64)
+    >>> spread(points, StackedParts(np.array([[0, 1]]), *box), np.ones(1), np.zeros(1, np.int64)).tolist()
     [0.0, 2.0, 2.0]
     """
-    outer = len(strides)
-    tree = np.zeros(2 * len(keys))
+    starts, lo, hi, weights, part_of = parts.starts, parts.lo, parts.hi, parts.weights, parts.part_of
+    outer, n = len(points.strides), len(points.keys)
+    tree = np.zeros(2 * n)
     at = np.empty(len(starts), np.int64)
-    blocks, many, turn = np.empty((outer, 2), np.int64), np.empty(outer, np.int64), np.empty(outer, np.int64)
+    cover = Cover(np.empty((outer, 2), np.int64), np.empty(outer, np.int64), np.empty(outer, np.int64))
     for b in buckets:
         filled = True
         for g in range(len(at)):
@@ -112,14 +140,14 @@ def spread(keys: Int64, below: Int32, strides: Int64, shifts: Int64, starts: Int
             met = True
             for d in range(outer):
                 part = at[part_of[d]]
-                many[d] = _blocks(lo[part, d], hi[part, d], shifts[d], blocks[d])
-                met &= many[d] > 0
+                cover.many[d] = _blocks(lo[part, d], hi[part, d], points.shifts[d], cover.blocks[d])
+                met &= cover.many[d] > 0
             if met:
                 weight = weights[at[0]]
                 for g in range(1, len(at)):
                     weight *= weights[at[g]] / sizes[b]
                 part = at[part_of[outer]]
-                _add_box(tree, keys, below, strides, blocks, many, turn, lo[part, outer], hi[part, outer], weight)
+                _add_box(tree, points, cover, lo[part, outer], hi[part, outer], weight)
             g = len(at) - 1
             while g >= 0:
                 at[g] += 1
@@ -128,7 +156,7 @@ def spread(keys: Int64, below: Int32, strides: Int64, shifts: Int64, starts: Int
                 at[g] = starts[g, b]
                 g -= 1
             filled = g >= 0
-    for node in range(1, len(keys)):
+    for node in range(1, n):
         tree[2 * node] += tree[node]
         tree[2 * node + 1] += tree[node]
-    return tree[len(keys) :]
+    return tree[n:]

@@ -6,6 +6,8 @@ are visited one by one.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +21,14 @@ WORD = 64
 SEQUENCE = np.uint64(0x03F79D71B4CB0A89)  # a de Bruijn sequence: each shift has different first six bits
 PLACES = np.empty(WORD, np.int64)
 PLACES[[((int(SEQUENCE) << place) & 0xFFFFFFFFFFFFFFFF) >> 58 for place in range(WORD)]] = np.arange(WORD)
+
+
+class CellRanges(NamedTuple):
+    """The cells of one column: the code of each, and the ranges of the codes."""
+
+    codes: Int32
+    lo: Reals
+    hi: Reals
 
 
 def every(cells: int) -> Words:
@@ -69,15 +79,16 @@ def share_of(lo: float, hi: float, a: float, b: float) -> float:
 
 
 @kernel
-def weigh(left: Words, weights: Reals, codes: Int32, lo: Reals, hi: Reals, a: float, b: float, weighed: Reals) -> None:
+def weigh(left: Words, weights: Reals, cells: CellRanges, a: float, b: float, weighed: Reals) -> None:
     """Multiply the weight of each selected cell by its share between a and b; a cell without weight is deselected.
 
     >>> left, weighed = every(3), np.empty(3)
-    >>> cells = np.array([0, 1, 1], np.int32), np.array([0.0, 4.0]), np.array([2.0, 6.0])
-    >>> weigh(left, np.ones(3), *cells, 5.0, 9.0, weighed)
+    >>> cells = CellRanges(np.array([0, 1, 1], np.int32), np.array([0.0, 4.0]), np.array([2.0, 6.0]))
+    >>> weigh(left, np.ones(3), cells, 5.0, 9.0, weighed)
     >>> left.tolist(), weighed[1:].tolist()
     ([6], [0.5, 0.5])
     """
+    codes, lo, hi = cells.codes, cells.lo, cells.hi
     for w in range(len(left)):
         word = left[w]
         while word:

@@ -10,6 +10,8 @@ Usable: at most `cap` * size of each value.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +21,14 @@ from closeknit.kernels.geometry.ranges import Costs, range_cost
 
 Flags = NDArray[np.bool_]
 LEAST = 1e-9  # loss that a step adds at least, and rows that it gains at least: none is divided by 0 or free
+
+
+class Rows(NamedTuple):
+    """Quasi-identifiers and sensitive values of the rows, and which of them are in no class yet."""
+
+    quasi: Codes  # [n, d]
+    value: Codes
+    free: Flags
 
 
 @kernel
@@ -36,13 +46,14 @@ def absorb_row(costs: Costs, quasi: Codes, value: Codes, free: Flags, most: Ints
     d, values, codes = quasi.shape[1], len(most), 0
     for j in range(d):
         codes = max(codes, costs.scales.size[j] + 1)
+    rows = Rows(quasi, value, free)
     lo, hi, here = quasi[seed].copy(), quasi[seed].copy(), np.zeros(values, np.int64)
     more, run = np.zeros((d, codes, values), np.int64), np.zeros(values, np.int64)
     while True:
         here[:], more[:] = 0, 0
         for row in range(len(quasi)):
             if free[row]:
-                _place(quasi, value, row, lo, hi, here, more)
+                _place(rows, row, lo, hi, here, more)
         have = _usable(here, most)
         if have >= size:
             break
@@ -64,12 +75,13 @@ def absorb_row(costs: Costs, quasi: Codes, value: Codes, free: Flags, most: Ints
         if column < 0:
             break
         lo[column], hi[column] = min(lo[column], end), max(hi[column], end)
-    return _choose(quasi, value, free, most, here, lo, hi, size)
+    return _choose(rows, most, here, lo, hi, size)
 
 
 @bare
-def _place(quasi: Codes, value: Codes, row: int, lo: Codes, hi: Codes, here: Ints, more: Ints) -> None:
+def _place(rows: Rows, row: int, lo: Codes, hi: Codes, here: Ints, more: Ints) -> None:
     """Count a row that is inside the box, or outside it in one column."""
+    quasi, value = rows.quasi, rows.value
     outside, column = 0, 0
     for j in range(quasi.shape[1]):
         if quasi[row, j] < lo[j] or quasi[row, j] > hi[j]:
@@ -91,8 +103,9 @@ def _usable(counts: Ints, most: Ints) -> int:
 
 
 @kernel
-def _choose(quasi: Codes, value: Codes, free: Flags, most: Ints, here: Ints, lo: Codes, hi: Codes, size: int) -> Ints:
+def _choose(rows: Rows, most: Ints, here: Ints, lo: Codes, hi: Codes, size: int) -> Ints:
     """The rows that are taken out of the box: values in the order of the share of their cap that they fill."""
+    quasi, value, free = rows.quasi, rows.value, rows.free
     takes, left = np.zeros(len(most), np.int64), size
     done = np.zeros(len(most), np.bool_)
     for _ in range(len(most)):
@@ -105,7 +118,7 @@ def _choose(quasi: Codes, value: Codes, free: Flags, most: Ints, here: Ints, lo:
         done[found] = True
         takes[found] = min(here[found], most[found], left)
         left -= takes[found]
-    rows, count = np.empty(size, np.int64), 0
+    chosen, count = np.empty(size, np.int64), 0
     for row in range(len(quasi)):
         if free[row] and takes[value[row]] > 0:
             inside = True
@@ -113,6 +126,6 @@ def _choose(quasi: Codes, value: Codes, free: Flags, most: Ints, here: Ints, lo:
                 inside = inside and lo[j] <= quasi[row, j] <= hi[j]
             if inside:
                 takes[value[row]] -= 1
-                rows[count] = row
+                chosen[count] = row
                 count += 1
-    return rows[:count]
+    return chosen[:count]

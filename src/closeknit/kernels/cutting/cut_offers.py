@@ -6,6 +6,8 @@ nine digits, so that rounding decides nothing: of equal ones the cut of the wide
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from closeknit.kernels.compiling import bare, kernel, truth, whole
@@ -31,6 +33,23 @@ MOST = 1 + (EIGHTHS - 1) + (QUARTERS - 1)  # cuts of one column; the first is be
 DIGITS = 1e9
 SPARSE = 65  # up to so many codes, or four per row, they are counted, not sorted
 ABOVE_LOSS = 1 << 31  # more than any loss in these digits
+
+
+class Column(NamedTuple):
+    """A column of a class, its index among those with a loss, and its lowest and highest code."""
+
+    j: int
+    place: int
+    lo: int
+    hi: int
+
+
+class CutRule(NamedTuple):
+    """Which cuts of a column are offered."""
+
+    k: int  # rows of a side, at least
+    relaxed: bool  # whether ties may be divided
+    best: bool  # at several quantiles, not only in the middle
 
 
 @kernel
@@ -74,20 +93,21 @@ def offers(scales: Scales, quasi: Codes, starts: Ints, k: int, relaxed: bool, be
     most = 0
     for c in range(m):
         most = max(most, starts[c + 1] - starts[c])
-    losses, atoms = np.empty(MOST), room_for(whole(MOST), d, 4 * most + SPARSE)
-    runs, ranked = room_for_runs(whole(most if by_loss else 0), d), np.empty(most, np.int32)
+    rule, atoms = CutRule(k, relaxed, best), room_for(whole(MOST), d, 4 * most + SPARSE)
+    runs, room = room_for_runs(whole(most if by_loss else 0), d), np.empty(most, np.int32)
     for c in range(m):
-        rows = quasi[starts[c] : starts[c + 1]]
+        rows, ranked = quasi[starts[c] : starts[c + 1]], room[: starts[c + 1] - starts[c]]
         wide = _widest_first(scales, lo[c], hi[c]) if len(rows) >= 2 * k else np.empty(0, np.int64)
-        distinct = in_lanes(rows, wide, runs) if by_loss else 0
-        count = whole(0)
+        if by_loss:
+            in_lanes(rows, wide, runs)
+        width, count = width_of(len(wide)), whole(0)
         for place, j in enumerate(wide):
-            _rank(rows, runs, distinct, place, len(wide), j, lo[c, j], hi[c, j], atoms.of, ranked[: len(rows)])
-            before, count = count, _points(scales, ranked[: len(rows)], j, k, relaxed, best, found, count)
+            _rank(rows, runs, width, Column(j, place, whole(lo[c, j]), whole(hi[c, j])), atoms.of, ranked)
+            before, count = count, _points(scales, ranked, j, rule, found, count)
             if count > before and by_loss:
-                joint_losses(scales, runs, distinct, wide, place, ranked[: len(rows)], found[before:count], atoms, losses)
+                joint_losses(scales, runs, wide, place, ranked, found[before:count], atoms)
             for i in range(before, count):
-                lost = np.int64(np.rint(losses[i - before] / len(rows) * DIGITS)) if by_loss else 0
+                lost = np.int64(np.rint(atoms.losses[i - before] / len(rows) * DIGITS)) if by_loss else 0
                 keys[i] = (lost if try_all else place * ABOVE_LOSS + lost) * len(keys) + i  # of equal ones the first found
         if at[c] + count > len(cuts):
             cuts = _longer(cuts, at[c], at[c] + count)
@@ -125,45 +145,45 @@ def _longer(cuts: Codes, used: int, least: int) -> Codes:
 
 
 @bare
-def _points(scales: Scales, ranked: Codes, j: int, k: int, relaxed: bool, best: bool, found: Codes, count: int) -> int:
+def _points(scales: Scales, ranked: Codes, j: int, rule: CutRule, found: Codes, count: int) -> int:
     """Append the cuts of one column to the `count` found so far and return the new number."""
-    s, start = len(ranked), count
-    if best or not relaxed:
-        count = _between_children(scales, ranked, j, k, best, found, count)
-    if best:
+    s, k = len(ranked), rule.k
+    if rule.best or not rule.relaxed:
+        count = _between_children(scales, ranked, j, rule, found, count)
+    if rule.best:
         for i in range(1, EIGHTHS):
-            count = _between_values(ranked, j, s * i // EIGHTHS, k, whole(1), found, start, count)
-        for i in range(1, QUARTERS if relaxed else 0):
+            count = _between_values(ranked, j, s * i // EIGHTHS, k, whole(1), found, count)
+        for i in range(1, QUARTERS if rule.relaxed else 0):
             count = _through_ties(ranked, j, s * i // QUARTERS, k, truth(False), found, count)
-    elif relaxed:
+    elif rule.relaxed:
         count = _through_ties(ranked, j, (s + 1) // 2, k, truth(True), found, count)
     else:
-        count = _between_values(ranked, j, (s - 1) // 2, k, whole(2), found, start, count)
+        count = _between_values(ranked, j, (s - 1) // 2, k, whole(2), found, count)
     return count
 
 
 @bare
-def _count(rows: Codes, runs: Runs, distinct: int, place: int, columns: int, j: int, lo: int, counts: Codes) -> None:
+def _count(rows: Codes, runs: Runs, width: int, column: Column, counts: Codes) -> None:
     """Count the rows of each code of a column, from runs if there are any."""
-    width = width_of(columns)
+    distinct, lane, many = runs.used[0], runs.rows, runs.many
     for x in range(distinct):
-        counts[runs.rows[x * width + place] - lo] += runs.many[x]
+        counts[lane[x * width + column.place] - column.lo] += many[x]
     for x in range(len(rows) if distinct == 0 else 0):
-        counts[rows[x, j] - lo] += 1
+        counts[rows[x, column.j] - column.lo] += 1
 
 
 @kernel
-def _rank(rows: Codes, runs: Runs, distinct: int, place: int, columns: int, j: int, lo: int, hi: int, counts: Codes,
-          ranked: Codes) -> None:  # fmt: skip
+def _rank(rows: Codes, runs: Runs, width: int, column: Column, counts: Codes, ranked: Codes) -> None:
     """Sort the codes of one column: by counting where they are dense."""
+    lo, hi = column.lo, column.hi
     if hi - lo > 4 * len(rows) + SPARSE - 1:
-        sparse = rows[:, j].astype(np.int64)
+        sparse = rows[:, column.j].astype(np.int64)
         ascend(sparse)
         for x in range(len(rows)):
             ranked[x] = sparse[x]
         return
     counts[: hi - lo + 1] = 0
-    _count(rows, runs, distinct, place, columns, j, lo, counts)
+    _count(rows, runs, width, column, counts)
     at = 0
     for code in range(hi - lo + 1):
         for _ in range(counts[code]):
@@ -172,7 +192,7 @@ def _rank(rows: Codes, runs: Runs, distinct: int, place: int, columns: int, j: i
 
 
 @bare
-def _between_values(ranked: Codes, j: int, place: int, k: int, sides: int, found: Codes, start: int, count: int) -> int:
+def _between_values(ranked: Codes, j: int, place: int, k: int, sides: int, found: Codes, count: int) -> int:
     """Cut before or after the value at a rank: on either side of its tie, the side nearer to the middle first."""
     s, value = len(ranked), ranked[place]
     below, upto = smaller(ranked, whole(value)), smaller(ranked, whole(value) + 1)
@@ -181,11 +201,11 @@ def _between_values(ranked: Codes, j: int, place: int, k: int, sides: int, found
     for turn in range(2):
         edge = upto if after_first == (turn == 0) else below
         if k <= edge <= s - k:
-            new = True
-            for i in range(start, count):
-                new &= found[i, FIRST] != ranked[0] or found[i, BEFORE] != ranked[edge]
-            if new:
-                found[count, COLUMN], found[count, FIRST], found[count, BEFORE] = j, ranked[0], ranked[edge]
+            i, before = count - 1, ranked[edge]
+            while i >= 0 and found[i, COLUMN] == j and (found[i, FIRST] != ranked[0] or found[i, BEFORE] != before):
+                i -= 1
+            if i < 0 or found[i, COLUMN] != j:  # no cut of this column has these ends
+                found[count, COLUMN], found[count, FIRST], found[count, BEFORE] = j, ranked[0], before
                 found[count, TIES], found[count, GROUP] = 0, 1
                 count += 1
             sides -= 1
@@ -210,14 +230,14 @@ def _through_ties(ranked: Codes, j: int, place: int, k: int, anywhere: bool, fou
 
 
 @bare
-def _between_children(scales: Scales, ranked: Codes, j: int, k: int, best: bool, found: Codes, count: int) -> int:
+def _between_children(scales: Scales, ranked: Codes, j: int, rule: CutRule, found: Codes, count: int) -> int:
     """Cut so that the largest child of the lowest node over the class goes left, the others right.
 
     Only if it has an eighth of the rows: smaller cuts would need as many rounds as there are children.
     """
-    s, most, x = len(ranked), 0, 0
+    s, k, most, x = len(ranked), rule.k, 0, 0
     node = _cover(scales, j, ranked[0], ranked[s - 1])
-    if node < 0 and not best and ranked[s - 1] < scales.size[j]:
+    if node < 0 and not rule.best and ranked[s - 1] < scales.size[j]:
         return count  # numbers are cut in the middle first
     while x < s:
         last = _last_of_child(scales, j, ranked[x], node, ranked[s - 1])

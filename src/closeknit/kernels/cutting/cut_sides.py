@@ -141,21 +141,23 @@ class Runs(NamedTuple):
 
     rows: Codes  # flat
     many: Ints  # how many rows each one represents
+    used: Ints  # [1] the number of runs
 
 
 @kernel
 def room_for_runs(rows: int, columns: int) -> Runs:
     """Allocate scratch for this many rows."""
-    return Runs(np.empty(rows * width_of(columns), np.int32), np.empty(rows, np.int64))
+    return Runs(np.empty(rows * width_of(columns), np.int32), np.empty(rows, np.int64), np.zeros(1, np.int64))
 
 
 @bare
-def in_lanes(rows: Codes, wide: Ints, runs: Runs) -> int:
-    """Store the `wide` columns of these rows as runs and return their number.
+def in_lanes(rows: Codes, wide: Ints, runs: Runs) -> None:
+    """Store the `wide` columns of these rows as runs.
 
     >>> runs = room_for_runs(3, 1)
-    >>> in_lanes(np.array([[7, 1], [7, 2], [8, 2]], np.int32), np.array([0]), runs), runs.many[:2].tolist()
-    (2, [2, 1])
+    >>> in_lanes(np.array([[7, 1], [7, 2], [8, 2]], np.int32), np.array([0]), runs)
+    >>> runs.used.tolist(), runs.many[:2].tolist()
+    ([2], [2, 1])
     """
     width, count = width_of(len(wide)), 0
     for x in range(len(rows)):
@@ -168,7 +170,7 @@ def in_lanes(rows: Codes, wide: Ints, runs: Runs) -> int:
             runs.many[count] = 0
             count += 1
         runs.many[count - 1] += 1
-    return count
+    runs.used[0] = count
 
 
 class Atoms(NamedTuple):
@@ -184,6 +186,7 @@ class Atoms(NamedTuple):
     rest: Ints  # [cuts] tied rows assigned so far
     of: Codes  # [codes] the atom of a code, counted from the column's lowest
     boxes: Codes  # flat, see `lanes`
+    losses: Reals  # [cuts] of both sides, summed over rows
 
 
 @kernel
@@ -193,14 +196,13 @@ def room_for(cuts: int, columns: int, codes: int) -> Atoms:
     boxes = 2 * (atoms + 2 * cuts + 2) * width_of(columns)
     return Atoms(
         np.empty(atoms + 1, np.int64), np.empty(atoms, np.int64), np.empty(atoms, np.int64), np.empty(cuts, np.int64),
-        np.empty(codes, np.int32), np.empty(boxes, np.int32),
+        np.empty(codes, np.int32), np.empty(boxes, np.int32), np.empty(cuts),
     )  # fmt: skip
 
 
 @bare
-def joint_losses(scales: Scales, runs: Runs, distinct: int, wide: Ints, place: int, ranked: Codes, cuts: Codes, atoms: Atoms,
-                 losses: Reals) -> None:  # fmt: skip
-    """Loss of both sides of each of these cuts of one column, summed over rows.
+def joint_losses(scales: Scales, runs: Runs, wide: Ints, place: int, ranked: Codes, cuts: Codes, atoms: Atoms) -> None:
+    """Compute the `losses` of the atoms: of both sides of each of these cuts of one column.
 
     `runs` have the `wide` columns only, those in which the class has a loss: in the others neither side can have one. The cuts
     belong to the column at this index of `wide`, with the sorted codes `ranked`. Rows are visited once for all cuts; then the
@@ -213,7 +215,7 @@ def joint_losses(scales: Scales, runs: Runs, distinct: int, wide: Ints, place: i
     for a in range(count if looked_up else 0):
         for code in range(max(atoms.edge[a], low), min(atoms.edge[a + 1], ranked[-1] + 1)):
             atoms.of[code - low] = a
-    for x in range(distinct):
+    for x in range(runs.used[0]):
         code = rows[x * width + place]
         atom = atoms.of[code - low] if looked_up else _atom(atoms.edge, count, whole(code))
         if atoms.tied[atom] == 0:
@@ -232,7 +234,7 @@ def joint_losses(scales: Scales, runs: Runs, distinct: int, wide: Ints, place: i
             for side in range(2):
                 _join(boxes, _atom(atoms.edge, count, whole(cuts[i, BEFORE])), count + 2 * i + side, width)
     for i in range(len(cuts)):
-        losses[i] = _sides_loss(scales, wide, cuts[i], i, len(cuts), atoms, count)
+        atoms.losses[i] = _sides_loss(scales, wide, cuts[i], i, len(cuts), atoms, count)
 
 
 @bare

@@ -180,7 +180,7 @@ def _groups(state: State) -> Any:
     many = np.zeros(state.cells.shape[1], np.int64)
     for i in range(len(many)):
         for f in range(state.used[0]):
-            g = _group_at(groups[i], many[i], state.lo[f, i], state.hi[f, i])
+            g = _group_at(groups[i, : many[i]], state.lo[f, i], state.hi[f, i])
             if g < 0:
                 g = many[i]
                 many[i] += 1
@@ -191,22 +191,22 @@ def _groups(state: State) -> Any:
 
 
 @kernel
-def _group_at(groups: Ints, many: int, lo: int, hi: int) -> int:
-    for g in range(many):
+def _group_at(groups: Ints, lo: int, hi: int) -> int:
+    for g in range(len(groups)):
         if groups[g, 0] == lo and groups[g, 1] == hi:
             return g
     return -1
 
 
 @kernel
-def _bounds(state: State, axes: Axes, how: int, i: int, groups: Ints, many: int) -> tuple[int, int]:
+def _bounds(state: State, axes: Axes, how: int, i: int, groups: Ints) -> tuple[int, int]:
     """The sum over fragments (or groups of them), and the sum over sets, of axis i."""
     summed, per_set = 0, 0
     if how == PRINTED:
         for f in range(state.used[0]):
             summed += delta(axes, i, state.lo[f, i], state.hi[f, i], state.mass[f], state.moment[f, i])
         return summed, summed
-    for g in range(many):
+    for g in range(len(groups)):
         summed += delta(axes, i, groups[g, 0], groups[g, 1], groups[g, 2], groups[g, 3])
     for j in range(axes.sets[i], axes.sets[i + 1]):
         per_set += axes.weight[j] * max(state.up[j], state.down[j])
@@ -244,7 +244,7 @@ def _change_as_printed(state: State, axes: Axes, f: int, i: int, sides: Sides, u
 
 
 @kernel
-def _change_by_group(state: State, axes: Axes, f: int, i: int, sides: Sides, u: int, groups: Ints, many: int) -> int:
+def _change_by_group(state: State, axes: Axes, f: int, i: int, sides: Sides, u: int, groups: Ints) -> int:
     """Remove the fragment from its group, and add either part to the group of its own interval."""
     moves = np.zeros((3, 4), np.int64)
     moves[2, 0], moves[2, 1], moves[2, 2], moves[2, 3] = state.lo[f, i], state.hi[f, i], -state.mass[f], -state.moment[f, i]
@@ -254,12 +254,12 @@ def _change_by_group(state: State, axes: Axes, f: int, i: int, sides: Sides, u: 
     change = 0
     for x in range(3):
         lo, hi, mass, moment = moves[x]
-        if _group_at(moves, x, lo, hi) >= 0:
+        if _group_at(moves[:x], lo, hi) >= 0:
             continue
         for y in range(x + 1, 3):
             if moves[y, 0] == lo and moves[y, 1] == hi:
                 mass, moment = mass + moves[y, 2], moment + moves[y, 3]
-        g = _group_at(groups, many, lo, hi)
+        g = _group_at(groups, lo, hi)
         if g >= 0:
             change -= delta(axes, i, lo, hi, groups[g, 2], groups[g, 3])
             mass, moment = mass + groups[g, 2], moment + groups[g, 3]
@@ -325,7 +325,7 @@ def _best_cut(state: State, axes: Axes, limits: Floats, how: int, groups: Ints, 
                     if how == PRINTED:
                         bound = bounds[i, 0] + _change_as_printed(state, axes, f, i, sides, u)
                     else:
-                        grouped = _change_by_group(state, axes, f, i, sides, u, groups[i], many[i])
+                        grouped = _change_by_group(state, axes, f, i, sides, u, groups[i, : many[i]])
                         per_set = _per_set_change(state, axes, i, sides, u, opened[starts[i] : starts[i + 1]])
                         bound = min(bounds[i, 0] + grouped, bounds[i, 1] + per_set)
                     level = bound / axes.whole[i]
@@ -343,7 +343,7 @@ def descend(state: State, axes: Axes, room: Ints, limits: Floats, how: int, most
         groups, many = _groups(state)
         met = True
         for i in range(len(room)):
-            bounds[i] = _bounds(state, axes, how, i, groups[i], many[i])
+            bounds[i] = _bounds(state, axes, how, i, groups[i, : many[i]])
             met = met and bounds[i].min() <= room[i]
         if met or state.used[0] >= most or state.used[1] >= work:
             return met

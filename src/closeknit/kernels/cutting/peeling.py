@@ -73,20 +73,21 @@ def peel_classes(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, row
     have, ends = np.zeros(b, np.int64), np.empty((1, d, 6), np.int32)
     for c in range(len(starts) - 1):
         first, end = starts[c], starts[c + 1]
+        members, left = rows[first:end], kept[first:end]
         under[:], have[:] = 0, 0
-        for x in range(first, end):
-            have[buckets.of[rows[x]]] += 1
-            count_row(guard, under, whole(0), whole(rows[x]), whole(1))
-        size = end - first
+        for row in members:
+            have[buckets.of[row]] += 1
+            count_row(guard, under, whole(0), whole(row), whole(1))
+        size = len(members)
         while size >= guard.k and size > 0 and not is_allowed(guard, under, whole(0), nothing, whole(1), size):
             bucket = _choose_bucket(guard, buckets, under, have, size)
-            x = _choose_row(costs, buckets, quasi, rows, kept, first, end, bucket, ends)
-            kept[x] = False
+            x = _choose_row(costs, buckets, quasi, members, left, bucket, ends)
+            left[x] = False
             have[bucket] -= 1
-            count_row(guard, under, whole(0), whole(rows[x]), whole(-1))
+            count_row(guard, under, whole(0), whole(members[x]), whole(-1))
             size -= 1
         if size < guard.k or size == 0:
-            kept[first:end] = False
+            left[:] = False
     return kept
 
 
@@ -106,21 +107,20 @@ def _choose_bucket(guard: Guard, buckets: Buckets, under: Codes, have: Ints, siz
 
 
 @bare
-def _choose_row(costs: Costs, buckets: Buckets, quasi: Codes, rows: Codes, kept: Flags, first: int, end: int, bucket: int,
-                ends: Codes) -> int:  # fmt: skip
-    """Find the kept row of a bucket without which the box loses least."""
+def _choose_row(costs: Costs, buckets: Buckets, quasi: Codes, members: Codes, kept: Flags, bucket: int, ends: Codes) -> int:
+    """Find the kept member of a bucket without which the box of those kept loses least."""
     far = np.iinfo(np.int32).max
     for j in range(quasi.shape[1]):
         ends[0, j, 0], ends[0, j, 1], ends[0, j, 2], ends[0, j, 3], ends[0, j, 4], ends[0, j, 5] = far, 0, far, -1, 0, -1
-        for x in range(first, end):
+        for x in range(len(members)):
             if kept[x]:
-                stretch_ends(ends, whole(0), j, quasi[rows[x], j])
+                stretch_ends(ends, whole(0), j, quasi[members[x], j])
     least, found = np.inf, -1
-    for x in range(first, end):
-        if kept[x] and buckets.of[rows[x]] == bucket:
+    for x in range(len(members)):
+        if kept[x] and buckets.of[members[x]] == bucket:
             lost = 0.0
             for j in range(quasi.shape[1]):
-                q, lo, hi = quasi[rows[x], j], ends[0, j, 0], ends[0, j, 3]
+                q, lo, hi = quasi[members[x], j], ends[0, j, 0], ends[0, j, 3]
                 if q == lo and ends[0, j, 1] == 1:
                     lo = ends[0, j, 2]
                 if q == hi and ends[0, j, 4] == 1:

@@ -9,31 +9,48 @@ the largest fall in loss is taken, then each segment is cut again.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from closeknit.kernels.compiling import kernel
+from closeknit.kernels.compiling import kernel, whole
 from closeknit.kernels.geometry.boxes import Codes, Ints, Scales, range_loss
 
 BINS = 128  # cuts tried per column: enough for an aligned start, whatever the size of the domain
 
 
-@kernel
-def _bin(code: int, lo: int, hi: int, bins: int) -> int:
-    return min(max((code - lo) * bins // (hi - lo + 1), 0), bins - 1)
+class Bins(NamedTuple):
+    """The codes lo..hi of a column (-1: none), in bins of equal width; there is a cut after each but the last."""
+
+    column: int
+    lo: int
+    hi: int
+    many: int
+
+
+class Dealt(NamedTuple):
+    """Rows, round by round, and their quasi-identifiers."""
+
+    rows: Codes  # [n]
+    codes: Codes  # [n, d]
 
 
 @kernel
-def _shares(codes: Codes, e: int, a: int, b: int, j: int, lo: int, hi: int, bins: int,
-            least: Ints, most: Ints) -> None:  # fmt: skip
-    """Least and largest number of rows below each cut of column j, over the full rounds of the segment."""
-    counts = np.zeros(bins, np.int64)
-    least[:bins], most[:bins] = b - a, 0
+def _bin(code: int, bins: Bins) -> int:
+    return min(max((code - bins.lo) * bins.many // (bins.hi - bins.lo + 1), 0), bins.many - 1)
+
+
+@kernel
+def _shares(codes: Codes, e: int, a: int, b: int, bins: Bins, least: Ints, most: Ints) -> None:
+    """Least and largest number of rows below each cut of a column, over the full rounds of the segment."""
+    counts = np.zeros(bins.many, np.int64)
+    least[: bins.many], most[: bins.many] = b - a, 0
     for r in range(codes.shape[0] // e):
         counts[:] = 0
         for x in range(r * e + a, r * e + b):
-            counts[_bin(codes[x, j], lo, hi, bins)] += 1
+            counts[_bin(codes[x, bins.column], bins)] += 1
         below = 0
-        for cut in range(bins - 1):
+        for cut in range(bins.many - 1):
             below += counts[cut]
             least[cut], most[cut] = min(least[cut], below), max(most[cut], below)
 
@@ -48,43 +65,42 @@ def _range(codes: Codes, e: int, a: int, b: int, j: int) -> tuple[int, int]:
 
 
 @kernel
-def _best_cut(codes: Codes, e: int, a: int, b: int, scales: Scales, least: Ints,
-              most: Ints) -> tuple[int, int, int, int, int, int]:  # fmt: skip
-    """Column (-1: no gain), its lowest and highest code, bins, classes of the left segment and of left plus middle."""
-    best, found = 0.0, (-1, 0, 0, 0, 0, 0)
+def _best_cut(codes: Codes, e: int, a: int, b: int, scales: Scales, least: Ints, most: Ints) -> tuple[Bins, int, int]:
+    """The bins of a column (-1: no gain), and of the cut the classes of the left segment and of left plus middle."""
+    best, found = 0.0, (Bins(whole(-1), whole(0), whole(0), whole(0)), whole(0), whole(0))
     for j in range(codes.shape[1]):
         lo, hi = _range(codes, e, a, b, j)
-        whole = scales.weight[j] * range_loss(scales, j, lo, hi)
-        if whole * (b - a) <= best:
+        loss = scales.weight[j] * range_loss(scales, j, lo, hi)
+        if loss * (b - a) <= best:
             continue
-        bins = min(hi - lo + 1, BINS)
-        _shares(codes, e, a, b, j, lo, hi, bins, least, most)
-        for cut in range(bins - 1):
+        bins = Bins(j, whole(lo), whole(hi), whole(min(hi - lo + 1, BINS)))
+        _shares(codes, e, a, b, bins, least, most)
+        for cut in range(bins.many - 1):
             left, right = least[cut], b - a - most[cut]
-            if (left + right) * whole <= best:
+            if (left + right) * loss <= best:
                 continue
-            edge = lo + ((cut + 1) * (hi - lo + 1) - 1) // bins  # the last code of this bin
-            gain = left * (whole - scales.weight[j] * range_loss(scales, j, lo, edge))
-            gain += right * (whole - scales.weight[j] * range_loss(scales, j, edge + 1, hi))
+            edge = lo + ((cut + 1) * (hi - lo + 1) - 1) // bins.many  # the last code of this bin
+            gain = left * (loss - scales.weight[j] * range_loss(scales, j, lo, edge))
+            gain += right * (loss - scales.weight[j] * range_loss(scales, j, edge + 1, hi))
             if gain > best:
-                best, found = gain, (j, lo, hi, bins, left, most[cut])
+                best, found = gain, (bins, left, most[cut])
     return found
 
 
 @kernel
-def _sort_segment(rows: Codes, codes: Codes, a: int, b: int, j: int, lo: int, hi: int, bins: int,
-                  rows_copy: Codes, codes_copy: Codes) -> None:  # fmt: skip
-    """Stable counting sort of positions a..b by the bin of column j."""
-    start = np.zeros(bins + 1, np.int64)
+def _sort_segment(dealt: Dealt, a: int, b: int, bins: Bins, copy: Dealt) -> None:
+    """Stable counting sort of positions a..b by the bin of a column."""
+    rows, codes, rows_copy, codes_copy = dealt.rows, dealt.codes, copy.rows, copy.codes
+    start = np.zeros(bins.many + 1, np.int64)
     for x in range(a, b):
-        start[_bin(codes[x, j], lo, hi, bins) + 1] += 1
+        start[_bin(codes[x, bins.column], bins) + 1] += 1
         rows_copy[x - a] = rows[x]
         for i in range(codes.shape[1]):
             codes_copy[x - a, i] = codes[x, i]
-    for to in range(bins):
+    for to in range(bins.many):
         start[to + 1] += start[to]
     for x in range(b - a):
-        to = _bin(codes_copy[x, j], lo, hi, bins)
+        to = _bin(codes_copy[x, bins.column], bins)
         at = a + start[to]
         start[to] += 1
         rows[at] = rows_copy[x]
@@ -102,22 +118,21 @@ def align(dealt: Codes, e: int, quasi: Codes, scales: Scales) -> Codes:
     """
     n = len(dealt)
     full = n // e
-    rows, codes = dealt.copy(), quasi[dealt]
-    rows_copy, codes_copy = np.empty(e, np.int32), np.empty((e, quasi.shape[1]), np.int32)
+    aligned, copy = Dealt(dealt.copy(), quasi[dealt]), Dealt(np.empty(e, np.int32), np.empty((e, quasi.shape[1]), np.int32))
     least, most = np.empty(BINS, np.int64), np.empty(BINS, np.int64)
     todo = [(0, e)]
     while len(todo) > 0:
         a, b = todo.pop()
         if b - a <= 1:
             continue
-        j, lo, hi, bins, left, middle = _best_cut(codes, e, a, b, scales, least, most)
-        if j < 0:
+        bins, left, middle = _best_cut(aligned.codes, e, a, b, scales, least, most)
+        if bins.column < 0:
             continue
         for r in range(full):
-            _sort_segment(rows, codes, r * e + a, r * e + b, j, lo, hi, bins, rows_copy, codes_copy)
+            _sort_segment(aligned, r * e + a, r * e + b, bins, copy)
         rest, first = n - full * e, full * e  # the last, shorter round is ordered in proportion
-        _sort_segment(rows, codes, first + a * rest // e, first + b * rest // e, j, lo, hi, bins, rows_copy, codes_copy)
+        _sort_segment(aligned, first + a * rest // e, first + b * rest // e, bins, copy)
         todo.append((a, a + left))
         todo.append((a + left, a + middle))
         todo.append((a + middle, b))
-    return rows
+    return aligned.rows

@@ -72,7 +72,8 @@ def _next_layer(win: Window, classes: Ints, held: ClassMembers) -> tuple[Ints, i
 
 
 @kernel
-def _add_tabled(table: Reals, side: int, rest: Codes, cells: Codes, j: int, sizes: Ints, pull: float, cost: Reals) -> None:
+def _add_tabled(price: Costs, rest: Codes, cells: Codes, j: int, sizes: Ints, pull: float, cost: Reals) -> None:
+    table, side = price.table[price.table_start[j] :], price.scales.size[j] + 1
     g = cost.shape[0]
     for i in range(g):
         lo, hi, middle, size = rest[i, 0, j], rest[i, 1, j], rest[i, 2, j], sizes[i]
@@ -105,7 +106,7 @@ def _costs(price: Costs, rest: Codes, rows: Codes, cells: Codes, sizes: Ints, pu
     cost = np.zeros((g, g))
     for j in range(cells.shape[1]):
         if price.table_start[j] >= 0:
-            _add_tabled(price.table[price.table_start[j] :], price.scales.size[j] + 1, rest, cells, j, sizes, pull, cost)
+            _add_tabled(price, rest, cells, j, sizes, pull, cost)
         else:
             _add_computed(price, rest, cells, j, sizes, pull, cost)
     for x in range(g):

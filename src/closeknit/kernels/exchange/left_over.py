@@ -7,6 +7,8 @@ classes are known as histograms. So a change that was not made excludes the valu
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,15 @@ from closeknit.kernels.geometry.boxes import Codes, Ints
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 
 Flags = NDArray[np.bool_]
+
+
+class Candidates(NamedTuple):
+    """The values that each member of a class may have: those that occur in it."""
+
+    kind: Codes  # [n] of each row
+    own: Codes  # a row of the class for each kind in it
+    excluded: Flags  # [members, own] with these the other class would have an allowed change
+    seen: Ints  # [own, kinds + 1] twice the class that was last judged, plus whether it may change; per kind that comes
 
 
 @kernel
@@ -41,24 +52,24 @@ def find_excluded(
     """
     d = state.quasi.shape[1]
     rest, held, left = np.empty((2, d), np.int32), 0, 0
-    seen, now = np.full((len(own), kind.max() + 2), -1, np.int64), np.zeros_like(excluded)
+    values = Candidates(kind, own, np.zeros_like(excluded), np.full((len(own), kind.max() + 2), -1, np.int64))
     for to in range(len(state.size) if state.size[c] > 1 else 0):
         if to == c or state.size[to] == 0:
             continue
-        now[:] = False
-        changes = _exclude_with(costs, guard, state, c, whole(to), kind, own, now, rest, seen)
+        values.excluded[:] = False
+        changes = _exclude_with(costs, guard, state, c, whole(to), values, rest)
         if changes < 0:
             left += 1
         elif changes > 0:
             held += 1
-            excluded |= now
+            excluded |= values.excluded
     return held, left
 
 
 @bare
-def _exclude_with(costs: Costs, guard: Guard, state: State, c: int, to: int, kind: Codes, own: Codes, now: Flags, rest: Codes,
-                  seen: Ints) -> int:  # fmt: skip
+def _exclude_with(costs: Costs, guard: Guard, state: State, c: int, to: int, values: Candidates, rest: Codes) -> int:
     """Mark the values with which a change with class `to` would be allowed; the number of changes, -1 if one is left over."""
+    kind, own, excluded = values.kind, values.own, values.excluded
     row, a, changes = whole(state.first[c]), 0, 0
     while row >= 0:
         _leave_out(state, c, row, rest)
@@ -69,8 +80,8 @@ def _exclude_with(costs: Costs, guard: Guard, state: State, c: int, to: int, kin
                     changes += 1
                     for b in range(len(own)):
                         mine = kind[own[b]] == kind[row]
-                        if (mine or not now[a, b]) and _is_allowed(guard, state, c, to, own, b, other, kind, seen):
-                            now[a, b] = True
+                        if (mine or not excluded[a, b]) and _is_allowed(guard, state, c, to, values, b, other):
+                            excluded[a, b] = True
                             if mine:
                                 return -1
                 other = whole(state.first[to] if other < 0 else state.after[other])
@@ -124,10 +135,10 @@ def _lowers_loss(costs: Costs, state: State, c: int, to: int, row: int, other: i
 
 
 @bare
-def _is_allowed(guard: Guard, state: State, c: int, to: int, own: Codes, b: int, other: int, kind: Codes,
-                seen: Ints) -> bool:  # fmt: skip
+def _is_allowed(guard: Guard, state: State, c: int, to: int, values: Candidates, b: int, other: int) -> bool:
     """Whether both classes may change if the row has the values of `own[b]`; the answer for class `to` is kept."""
-    w = kind[other] + 1 if other >= 0 else 0
+    own, seen = values.own, values.seen
+    w = values.kind[other] + 1 if other >= 0 else 0
     if seen[b, w] // 2 != to:
         fine = is_allowed_after(guard, state.under, c, state.size[c], whole(own[b]), other) and is_allowed_after(
             guard, state.under, to, state.size[to], other, whole(own[b])

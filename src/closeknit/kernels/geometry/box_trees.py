@@ -77,11 +77,9 @@ def take(forest: Trees, shelf: SortedBuckets, scales: Scales, i: int, at: int) -
 
 
 @inlined
-def _measure_cost(
-    costs: Costs, table: Reals, table_start: Ints, box: Codes, low: Codes, high: Codes, x: int, pull: float
-) -> float:
+def _measure_cost(costs: Costs, box: Codes, low: Codes, high: Codes, x: int, pull: float) -> float:
     """Cost of the box with a row somewhere in low[x]..high[x], plus `pull` times the cost of this row and the seed alone."""
-    total = 0.0
+    total, table, table_start = 0.0, costs.table, costs.table_start
     for j in range(box.shape[1]):
         below, above = low[x, j], high[x, j]
         lo, hi = min(box[0, j], above), max(box[1, j], below)
@@ -100,7 +98,7 @@ def nearest(forest: Trees, shelf: SortedBuckets, costs: Costs, i: int, box: Code
 
     `box` = lowest codes, highest codes and seed of an incomplete class.
     """
-    codes, lo, hi, table, start = forest.codes, forest.lo, forest.hi, costs.table, costs.table_start
+    codes, lo, hi = forest.codes, forest.lo, forest.hi
     stack, bound = np.empty(DEEP, np.int64), np.empty(DEEP)
     stack[0], bound[0], depth = 1, 0.0, 1
     best, found = np.inf, -1
@@ -113,13 +111,13 @@ def nearest(forest: Trees, shelf: SortedBuckets, costs: Costs, i: int, box: Code
             begin = shelf.start[i] + (x - forest.leaves[i]) * forest.block
             for at in range(begin, min(begin + forest.block, shelf.start[i + 1])):
                 if not forest.taken[at]:
-                    cost = _measure_cost(costs, table, start, box, codes, codes, at, pull)
+                    cost = _measure_cost(costs, box, codes, codes, at, pull)
                     if cost < best:
                         best, found = cost, at
             continue
         one, two = forest.first[i] + 2 * x, forest.first[i] + 2 * x + 1
-        to_one = _measure_cost(costs, table, start, box, lo, hi, one, pull) if forest.free[one] > 0 else np.inf
-        to_two = _measure_cost(costs, table, start, box, lo, hi, two, pull) if forest.free[two] > 0 else np.inf
+        to_one = _measure_cost(costs, box, lo, hi, one, pull) if forest.free[one] > 0 else np.inf
+        to_two = _measure_cost(costs, box, lo, hi, two, pull) if forest.free[two] > 0 else np.inf
         near = 0 if to_one <= to_two else 1  # the last pushed is visited first
         stack[depth], bound[depth] = 2 * x + 1 - near, max(to_one, to_two)
         stack[depth + 1], bound[depth + 1] = 2 * x + near, min(to_one, to_two)

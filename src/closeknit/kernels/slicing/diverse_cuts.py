@@ -81,6 +81,15 @@ class Scratch(NamedTuple):
     stale: Codes  # [m] profiles to be summed again
 
 
+class Sides(NamedTuple):
+    """Both sides of a cut: their rows, and whether a profile fits into them."""
+
+    lefts: int
+    rights: int
+    here: bool
+    there: bool
+
+
 @kernel
 def search(scales: Scales, rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, bucket: int, turn: int, place: int,
            pause: int) -> tuple[int, int, int, int]:  # fmt: skip
@@ -94,7 +103,8 @@ def search(scales: Scales, rows: Rows, rule: Rule, standing: CutState, scratch: 
         _, cuts = offers(scales, quasi, np.array([0, len(quasi)]), rule.least, rule.relaxed, truth(False), truth(False))
         status = FAILS
         while turn < len(cuts) and status == FAILS:
-            status, place = _try_cut(rows, rule, standing, scratch, bucket, quasi, cuts[turn : turn + 1], place)
+            lefts = _mark_sides(standing, scratch, bucket, quasi, cuts[turn : turn + 1])
+            status, place = _try_cut(rows, rule, standing, scratch, bucket, lefts, place)
             if status in (UNDECIDED, CROWDED):
                 return status, bucket, turn, place
             turn, place = turn + 1, 0
@@ -103,21 +113,28 @@ def search(scales: Scales, rows: Rows, rule: Rule, standing: CutState, scratch: 
 
 
 @kernel
-def _try_cut(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, bucket: int, quasi: Codes, cut: Codes,
-           place: int) -> tuple[int, int]:  # fmt: skip
-    """Try one cut of a bucket: apply it if it holds, otherwise restore everything."""
-    a, b = standing.first[bucket], standing.last[bucket]
-    left = np.empty(b - a, np.bool_)
-    size = mark(quasi, np.array([0, b - a]), np.zeros(1, np.int64), cut, left)[0]
-    for x in range(b - a):
+def _mark_sides(standing: CutState, scratch: Scratch, bucket: int, quasi: Codes, cut: Codes) -> int:
+    """Mark on which side of a cut each row of a bucket is, and return the number of rows on the left."""
+    a, n = standing.first[bucket], len(quasi)
+    left = np.empty(n, np.bool_)
+    size = mark(quasi, np.array([0, n]), np.zeros(1, np.int64), cut, left)[0]
+    for x in range(n):
         scratch.left[standing.order[a + x]] = 0 if left[x] else 1
+    return size
+
+
+@kernel
+def _try_cut(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, bucket: int, lefts: int,
+             place: int) -> tuple[int, int]:  # fmt: skip
+    """Try the marked cut of a bucket: apply it if it holds, otherwise restore everything."""
+    a, b = standing.first[bucket], standing.last[bucket]
     _tally(rows, rule, standing, scratch, bucket)
-    verdict, place = _judge(rows, rule, standing, scratch, bucket, size, place)
+    verdict, place = _judge(rows, rule, standing, scratch, bucket, lefts, place)
     if verdict == HOLDS:
         if standing.used[1] + standing.fit_last[bucket] - standing.fit_first[bucket] > len(standing.fits):
             verdict = CROWDED
         else:
-            _take(rows, rule, standing, scratch, bucket, size)
+            _take(rows, rule, standing, scratch, bucket, lefts)
     _wipe(rows, standing, scratch, a, b)
     return verdict, place
 
@@ -161,8 +178,9 @@ def _wipe(rows: Rows, standing: CutState, scratch: Scratch, a: int, b: int) -> N
 
 
 @kernel
-def _weights(rows: Rows, rule: Rule, codes: Ints, profile: Codes, lefts: int, rights: int) -> tuple[float, float, float]:
-    """The weight per row that matches a profile, in a bucket and in its left and right side."""
+def _weights(rows: Rows, rule: Rule, codes: Ints, profile: Codes, sides: Sides) -> tuple[float, float, float]:
+    """The weight per row that matches a profile, in a bucket and in its left and right side; 0 where it does not fit."""
+    lefts, rights = sides.lefts, sides.rights
     size = lefts + rights
     whole, one, other = (1.0, 1.0, 1.0) if rule.by_size else (1.0 / size, 1.0 / max(lefts, 1), 1.0 / max(rights, 1))
     for i in range(len(profile)):
@@ -171,7 +189,7 @@ def _weights(rows: Rows, rule: Rule, codes: Ints, profile: Codes, lefts: int, ri
             whole *= (here + there) / size
             one *= here / max(lefts, 1)
             other *= there / max(rights, 1)
-    return whole, one, other
+    return whole, one if sides.here else 0.0, other if sides.there else 0.0
 
 
 @kernel
@@ -199,20 +217,18 @@ def _judge(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, bucket:
             continue
         if standing.matches[q] - 1 + here + there == 1:
             return FAILS, x
-        verdict = _compare_masses(rows, rule, standing, scratch, q, lefts, rights, here, there)
+        verdict = _compare_masses(rows, rule, standing, scratch, q, Sides(lefts, rights, here, there))
         if verdict != HOLDS:
             return verdict, x
     return HOLDS, len(fits)
 
 
 @kernel
-def _compare_masses(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, q: int, lefts: int, rights: int, here: bool,
-              there: bool) -> int:  # fmt: skip
+def _compare_masses(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, q: int, sides: Sides) -> int:
     """Decide by the masses after a cut."""
     profile = rows.profiles[q]
     part = profile[rows.place]
-    whole, one, other = _weights(rows, rule, scratch.codes, profile, lefts, rights)
-    one, other = one if here else 0.0, other if there else 0.0
+    whole, one, other = _weights(rows, rule, scratch.codes, profile, sides)
     more = one * scratch.codes[0, part] + other * scratch.codes[1, part]
     less = whole * (scratch.codes[0, part] + scratch.codes[1, part])
     total = standing.total[q] - less + more
@@ -244,7 +260,7 @@ def _take(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, bucket: 
     for x in range(first, last):
         q = standing.fits[x]
         here, there = _fits(scratch.codes[0], rows.profiles[q]), _fits(scratch.codes[1], rows.profiles[q])
-        if _change(rows, rule, standing, scratch, q, lefts, b - a - lefts, here, there):
+        if _change(rows, rule, standing, scratch, q, Sides(lefts, b - a - lefts, here, there)):
             scratch.stale[stale] = q
             stale += 1
         if here:
@@ -282,12 +298,10 @@ def _divide(order: Codes, left: Codes, a: int, b: int, lefts: int) -> None:
 
 
 @kernel
-def _change(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, q: int, lefts: int, rights: int, here: bool,
-            there: bool) -> bool:  # fmt: skip
+def _change(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, q: int, sides: Sides) -> bool:
     """Update the masses of one profile by the cut of a bucket; whether rounding errors are too large."""
     part = rows.profiles[q, rows.place]
-    whole, one, other = _weights(rows, rule, scratch.codes, rows.profiles[q], lefts, rights)
-    one, other = one if here else 0.0, other if there else 0.0
+    whole, one, other = _weights(rows, rule, scratch.codes, rows.profiles[q], sides)
     for x in range(scratch.here_first[part], scratch.here_last[part]):
         pair = scratch.here[x]
         n, m = scratch.pairs[0, pair], scratch.pairs[1, pair]
@@ -296,8 +310,8 @@ def _change(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, q: int
     less = whole * (scratch.codes[0, part] + scratch.codes[1, part])
     standing.rounding_error[q] += ROUNDING * (standing.total[q] + less + more)
     standing.total[q] += more - less
-    standing.matches[q] += here + there - 1
-    failing = (scratch.fails[1, part] if here else 0) + (scratch.fails[2, part] if there else 0)
+    standing.matches[q] += sides.here + sides.there - 1
+    failing = (scratch.fails[1, part] if sides.here else 0) + (scratch.fails[2, part] if sides.there else 0)
     standing.failing[q] += failing - scratch.fails[0, part]
     standing.top[q] = _largest(standing.mass[rows.starts[q] : rows.starts[q + 1]]) if standing.failing[q] > 0 else np.inf
     return standing.rounding_error[q] > WORN / 2 * standing.total[q]
@@ -359,7 +373,7 @@ def begin(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch) -> None:
     _tally(rows, rule, standing, scratch, whole(0))
     for q in range(len(rows.profiles)):
         part = rows.profiles[q, rows.place]
-        _, weight, _ = _weights(rows, rule, scratch.codes, rows.profiles[q], n, whole(0))
+        _, weight, _ = _weights(rows, rule, scratch.codes, rows.profiles[q], Sides(n, whole(0), truth(True), truth(False)))
         for x in range(scratch.here_first[part], scratch.here_last[part]):
             pair = scratch.here[x]
             standing.mass[rows.shift[q] + pair] = weight * scratch.pairs[0, pair]

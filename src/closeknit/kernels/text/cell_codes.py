@@ -6,6 +6,8 @@ compared byte by byte if their keys are equal.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from closeknit.kernels.compiling import bare, kernel, whole
@@ -18,6 +20,15 @@ ROOM = 1 << 10  # initial capacity in distinct cells; one of four slots is used
 SHORT, LONG = 6, 15  # bytes of a short cell, and the length code of any other
 MOST_COLUMNS = 1 << 12
 STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+class CellTable(NamedTuple):
+    """Distinct cells of all columns, and the hash table that finds them."""
+
+    keys: Keys  # [slots]
+    slots: Codes  # [slots] a cell and one, 0 where free
+    entries: Ints  # [room, 4] column, code, start and end of each cell
+    known: Ints  # [read columns] their number
 
 
 @kernel
@@ -33,21 +44,22 @@ def read_cells(data: Bytes, first: int, end: int, delimiter: int, place: Ints, r
     (3, [[0, 1, 0], [0, -1, 0]], [[0, 0, 0, 1], [1, 0, 2, 3], [0, 1, 4, 5]])
     """
     read = place.max() + 1
-    codes, known = np.empty((read, rows), np.int32), np.zeros(read, np.int64)
+    codes = np.empty((read, rows), np.int32)
     room = ROOM
     while room < 2 * len(place):
         room *= 2
-    entries, keys, slots = np.empty((room, 4), np.int64), np.zeros(4 * room, np.uint64), np.zeros(4 * room, np.int32)
+    keys, slots, entries = np.zeros(4 * room, np.uint64), np.zeros(4 * room, np.int32), np.empty((room, 4), np.int64)
+    table = CellTable(keys, slots, entries, np.zeros(read, np.int64))
     state = np.array([0, first, 0])  # rows, the start of the next one, distinct cells
-    while _read_rows(data, end, delimiter, place, codes, known, keys, slots, entries, state):
-        keys, slots, entries = _roomier(keys, slots, entries, state[2])
-    return state[0], codes, entries[: state[2]].copy()
+    while _read_rows(data, end, delimiter, place, codes, table, state):
+        table = _roomier(table, state[2])
+    return state[0], codes, table.entries[: state[2]].copy()
 
 
 @bare
-def _read_rows(data: Bytes, end: int, delimiter: int, place: Ints, codes: Codes, known: Ints, keys: Keys, slots: Codes,
-               entries: Ints, state: Ints) -> bool:  # fmt: skip
+def _read_rows(data: Bytes, end: int, delimiter: int, place: Ints, codes: Codes, table: CellTable, state: Ints) -> bool:
     """Read rows until all are read or the capacity may not suffice for one more; whether the latter is so."""
+    keys, slots, entries, known = table.keys, table.slots, table.entries, table.known
     width, row, at, count = len(place), state[0], state[1], state[2]
     while at < end and row >= 0 and count + width <= len(entries):
         if data[at] == NEWLINE and width > 1:  # an empty line
@@ -67,7 +79,7 @@ def _read_rows(data: Bytes, end: int, delimiter: int, place: Ints, codes: Codes,
             if column >= 0 and begin == at:
                 codes[column, row] = -1
             elif column >= 0:
-                slot = _slot(keys, slots, entries, data, _key(cell, column, at - begin), column, begin, at)
+                slot = _slot(keys, slots, entries, data, _key(cell, column, at - begin), begin, at)
                 if slots[slot] == 0:
                     entries[count, 0], entries[count, 1], entries[count, 2], entries[count, 3] = (
                         column,
@@ -94,7 +106,7 @@ def _key(cell: np.uint64, column: int, length: int) -> np.uint64:
 
 
 @bare
-def _slot(keys: Keys, slots: Codes, entries: Ints, data: Bytes, key: np.uint64, column: int, begin: int, end: int) -> int:
+def _slot(keys: Keys, slots: Codes, entries: Ints, data: Bytes, key: np.uint64, begin: int, end: int) -> int:
     """Find the slot of a cell, or the free slot for it."""
     slot = _first_slot(keys, key)
     while slots[slot] != 0:
@@ -118,8 +130,9 @@ def _first_slot(keys: Keys, key: np.uint64) -> int:
 
 
 @kernel
-def _roomier(keys: Keys, slots: Codes, entries: Ints, count: int) -> tuple[Keys, Codes, Ints]:
+def _roomier(table: CellTable, count: int) -> CellTable:
     """Double the capacity."""
+    keys, slots, entries = table.keys, table.slots, table.entries
     more, there = np.zeros(2 * len(keys), np.uint64), np.zeros(2 * len(keys), np.int32)
     lines = np.empty((2 * len(entries), 4), np.int64)
     lines[:count] = entries[:count]
@@ -129,4 +142,4 @@ def _roomier(keys: Keys, slots: Codes, entries: Ints, count: int) -> tuple[Keys,
             while there[slot] != 0:
                 slot = (slot + 1) & (len(more) - 1)
             more[slot], there[slot] = keys[old], slots[old]
-    return more, there, lines
+    return CellTable(more, there, lines, table.known)
