@@ -228,8 +228,7 @@ def _population(population: Any, reading: Reading, schema: Schema | None, csv: C
         try:
             raw.encode_column(columns[name], name, raw.quasi[name])
         except BadInput as bad:
-            file = place_of(population) or "the population"
-            raise BadInput(bad.what, file=file, column=bad.column, row=bad.row, right=bad.right) from None
+            raise bad.replace(file=place_of(population) or "the population") from None
     return columns
 
 

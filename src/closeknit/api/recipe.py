@@ -19,7 +19,7 @@ from closeknit.core.method import Method
 from closeknit.core.model import Model, list_models
 from closeknit.core.params import build, build_from_form, number, take
 from closeknit.core.schema import Schema, explain_error
-from closeknit.core.strict_json import read_limited
+from closeknit.core.strict_json import read_text
 from closeknit.core.table import Form
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.io.csv import CsvFormat
@@ -132,27 +132,20 @@ class Recipe:
             keys = RecipeKeys.model_validate({"models": [], **forms} if "stream" in forms else dict(forms))
         except ValidationError as error:
             names = [field.alias or name for name, field in RecipeKeys.model_fields.items()]
-            bad = explain_error(error, "recipe", names)
-            raise BadInput(bad.what, file=file, right=bad.right) from None
+            raise explain_error(error, "recipe", names).replace(file=file) from None
         return cls(keys, base, file, preset)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Recipe:
         """Read a recipe from a YAML file; paths in it are relative to the file."""
         file = Path(path)
-        try:
-            text = read_limited(file)
-        except OSError as error:
-            raise BadInput(f"cannot be read ({error.strerror})", file=file, right="name a recipe file") from None
-        except UnicodeDecodeError:
-            raise BadInput("is not UTF-8 text", file=file, right="name a recipe file") from None
-        forms = parse_forms(text, file)
+        forms = parse_forms(read_text(file, "name a recipe file"), file)
         try:
             return cls.of(forms, file.parent, file)
         except BadInput as bad:
             if bad.file is not None:
                 raise
-            raise BadInput(bad.what, file=file, column=bad.column, row=bad.row, right=bad.right) from None
+            raise bad.replace(file=file) from None
 
 
 def _find_source(place: Mapping[str, Any], base: Path | None) -> Source | Path | str | None:

@@ -15,7 +15,7 @@ from closeknit.api.request_checks import read_table
 from closeknit.core.certificate import Certificate, model_form
 from closeknit.core.certifying import list_cell_notes, refuse_unmet
 from closeknit.core.columns import Column, Columns, concat_columns
-from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.errors import BadInput, Unsatisfiable, refuse_empty
 from closeknit.core.loss import list_texts
 from closeknit.core.measurement import Judged, Measurement, PrivateContext
 from closeknit.core.model import Model, joints
@@ -60,8 +60,7 @@ def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
     refuse_started(stream)
     choice("order", order, ORDERS)
     columns, _ = read_table(table, None, stream.schema)
-    if columns.rows == 0:
-        raise BadInput("the table has no rows", right="give at least one row")
+    refuse_empty(columns.rows)
     came = np.arange(columns.rows) if order == ORDERS[0] else stream.choice("replay").permutation(columns.rows)
     columns = columns.take(came)
     published = [*stream.blocks_of(columns), *stream.blocks_at_end()]

@@ -105,8 +105,7 @@ def read_table(data: Any, csv: CsvFormat | None, schema: Schema) -> tuple[Column
     except BadInput as bad:
         if bad.column not in schema.unique or bad.column is None:
             raise
-        right = f"{bad.right}, or list it under drop, which is not read"
-        raise BadInput(bad.what, file=bad.file, column=bad.column, row=bad.row, right=right) from None
+        raise bad.replace(right=f"{bad.right}, or list it under drop, which is not read") from None
     for name in schema.unique:
         check_identifier(columns[name], name, schema.missing, file)
     return Columns({name: columns[name] for name in schema.used}, columns.rows), format

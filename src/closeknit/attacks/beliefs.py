@@ -142,7 +142,7 @@ def count_holders(classes: Classes, column: str) -> Int64:
 
 def refuse_unknown(reading: Reading, column: str) -> None:
     """Refuse a column that is not a sensitive attribute of the release."""
-    if column not in reading.schema.sensitive:
+    if column not in reading.schema.sensitive or column not in reading.columns:
         right = suggest_name(column, reading.schema.sensitive)
         raise BadInput("is no sensitive column of the release", column=column, right=right)
 

@@ -33,6 +33,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.attacks.deals import list_moved, move_cells
 from closeknit.attacks.finding import Detail, Finding
 from closeknit.attacks.intervals import mean_interval, share_interval
 from closeknit.core.columns import Columns
@@ -208,21 +209,17 @@ class _Sample:
             members = np.flatnonzero(release.class_of == release.class_of[first])
             source = self._exchange(members, first, rows) if release.class_of[first] >= 0 else None
             if source is not None:
-                moved = {name: column.take(source) if name in self._moved else column for name, column in columns.items()}
+                moved = move_cells(columns, source, list_moved(self.schema))
                 kinds = [each[rows] for each in self._kinds]
                 seen = _Seen.of(kinds[0], kinds[1], members)
-                return _Pair(self, columns, Columns(moved, columns.rows), release, seen, kinds[1][source])
+                return _Pair(self, columns, moved, release, seen, kinds[1][source])
         return None
-
-    @cached_property
-    def _moved(self) -> tuple[str, ...]:
-        return tuple(name for name in (*self.schema.sensitive, *self.schema.plain) if name not in self.schema.quasi)
 
     @cached_property
     def _kinds(self) -> tuple[Int64, Int64, Int64]:
         """Of each row: the combination of its quasi-identifiers, that of its sensitive cells, and its person."""
-        cells = {name: (self.original[name].codes + 1, len(self.original[name].values) + 1) for name in self.schema.used}
-        known, own = ([cells[name] for name in names] for names in (self.schema.quasi, self._moved))
+        cells = {name: self.original[name].coded for name in self.schema.used}
+        known, own = ([cells[name] for name in names] for names in (self.schema.quasi, list_moved(self.schema)))
         person = self.schema.person
         persons = np.arange(self.original.rows) if person is None else self.original[person].codes.astype(np.int64)
         quasi, moved = (groups(each, self.original.rows)[0].astype(np.int64) for each in (known, own))

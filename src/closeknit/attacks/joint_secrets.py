@@ -136,5 +136,5 @@ def _find_classes(reading: Reading, names: tuple[str, ...]) -> tuple[Int32, int]
     group = next(group for group in reading.column_groups if names[0] in group)
     known = list_known_columns(group, names, reading.schema)
     cells = [without_markers(reading.columns[name], reading.schema.missing) for name in known]
-    codes = [(cell.codes + 1, len(cell.values) + 1) for cell in cells]
+    codes = [cell.coded for cell in cells]
     return groups([(reading.class_of, len(reading.classes)), *codes], reading.columns.rows)

@@ -85,7 +85,7 @@ def _count_unique(reading: Reading) -> tuple[int, str]:
     for group in reading.column_groups:
         names = [name for name in group if name in reading.schema.quasi]
         cells = [without_markers(reading.columns[name], reading.schema.missing) for name in names]
-        alike, count = groups([(cell.codes + 1, len(cell.values) + 1) for cell in cells], reading.columns.rows)
+        alike, count = groups([cell.coded for cell in cells], reading.columns.rows)
         once = int((np.bincount(alike, minlength=count) == 1).sum()) if names else 0
         found.append((once, ", ".join(names) or "no column"))
     return max(found, key=lambda one: one[0])

@@ -250,7 +250,7 @@ def _by_number(reading: Reading, column: str, by: str, known_class: bool) -> Bas
     shown, numbers = without_markers(reading.columns[column], reading.schema.missing), reading.columns[by]
     kept = np.flatnonzero(~find_stars(reading.columns[column]))
     owner = reading.of(column).class_of[kept] if known_class else np.zeros(len(kept), np.int32)
-    rows = [(owner, int(owner.max(initial=0)) + 1), (numbers.codes[kept] + 1, len(numbers.values) + 1)]
+    rows = [(owner, int(owner.max(initial=0)) + 1), numbers.take(kept).coded]
     basket, count = groups(rows, len(kept))
     texts = texts_of(shown.values)
     order = np.argsort(np.array(texts, dtype=object), kind="stable")

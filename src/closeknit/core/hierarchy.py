@@ -202,7 +202,7 @@ class Hierarchy(Kind):
         try:
             return cls(nested, level=level)
         except BadInput as bad:
-            raise BadInput(bad.what, file=path, right=bad.right) from None
+            raise bad.replace(file=path) from None
 
     @classmethod
     def from_nested(cls, mapping: object, from_data: bool = False) -> Hierarchy:

@@ -49,7 +49,7 @@ def number(
     try:
         exact = fraction(name, value)
     except BadInput as bad:
-        raise BadInput(bad.what, right=right) from None
+        raise bad.replace(right=right) from None
     too_low = (least is not None and exact < fraction(name, least)) or (above is not None and exact <= fraction(name, above))
     if too_low or (most is not None and exact > fraction(name, most)):
         raise BadInput(f"{name}={value} is out of range", right=right)

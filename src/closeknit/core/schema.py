@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, Validat
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import NUMBER_TEXT, Domain
-from closeknit.core.errors import BadInput, BadValue, suggest_name
+from closeknit.core.errors import BadInput, BadValue, refuse_empty, suggest_name
 from closeknit.core.grids import SHOWN_ROWS, Summarized, Summary
 from closeknit.core.kind_forms import KINDS, kind_form, kind_from, kind_text
 from closeknit.core.kinds import Kind, texts_of
@@ -218,8 +218,7 @@ class Schema(Summarized, BaseModel):
         Args:
             columns: the raw table.
         """
-        if columns.rows == 0:
-            raise BadInput("the table has no rows", right="give at least one row")
+        refuse_empty(columns.rows)
         check_count("the table has {} rows", columns.rows, MOST_ROWS)
         quasi = [self.encode_column(columns[name], name, kind) for name, kind in self.quasi.items()]
         secret = [self.encode_column(columns[name], name, kind) for name, kind in self.sensitive.items()]
@@ -329,7 +328,7 @@ def _kind(name: object, form: object, base: Path | None) -> Kind:
     except BadInput as bad:
         if bad.column is not None:
             raise
-        raise BadInput(bad.what, file=bad.file, column=str(name), row=bad.row, right=bad.right) from None
+        raise bad.replace(column=str(name)) from None
 
 
 def require_schema(given: object) -> Schema:

@@ -13,7 +13,7 @@ from typing import Any
 
 from closeknit.core.certificate import Certificate
 from closeknit.core.errors import BadInput
-from closeknit.core.strict_json import read_limited
+from closeknit.core.strict_json import read_text
 from closeknit.io.source import Source
 from closeknit.io.sources import source_of
 from closeknit.io.written_files import FORMATS
@@ -125,9 +125,4 @@ def read_certificate(given: Certificate | str | PathLike[str]) -> Certificate:
     """
     if isinstance(given, Certificate):
         return given
-    file = Path(given)
-    try:
-        return Certificate.from_json(read_limited(file), file)
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise BadInput(f"cannot be read ({why})", file=file, right=f"name a {CERTIFICATE}") from None
+    return Certificate.from_json(read_text(given, f"name a {CERTIFICATE}"), Path(given))

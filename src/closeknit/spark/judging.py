@@ -101,7 +101,7 @@ class Judge:
         rows = numbers_in(block, "rows").astype(np.int64)
         codes, secret = codes_in(block, self.quasi_names), codes_in(block, self.secret_names)
         quasi = {name: column.take(codes[:, j]) for j, (name, column) in enumerate(self.quasi.items())}
-        class_of, count = groups([(c.codes + 1, len(c.values) + 1) for c in quasi.values()], len(rows))
+        class_of, count = groups([c.coded for c in quasi.values()], len(rows))
         leaves = [leaf_of[secret[:, j]] for j, (leaf_of, _) in enumerate(self.secrets.values())]
         names = list(self.secrets)
         coded: dict[Secret, CodedSecret] = {name: (leaves[j], self.secrets[name][1]) for j, name in enumerate(names)}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from closeknit.core.columns import Column, Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, refuse_empty
 from closeknit.io.batches import cells_in
 
 EPOCH = date(1970, 1, 1).toordinal()
@@ -108,8 +108,7 @@ def code_batches(batches: Iterable[pa.RecordBatch], names: Sequence[str], place:
             raise BadInput(f"the table has more than {most:,} rows", file=place, right="choose fewer in a query")
         for coder, cells in zip(coders, batch.columns if batch.num_rows else (), strict=bool(batch.num_rows)):
             coder.add(cells)
-    if rows == 0:
-        raise BadInput("the table has no rows", file=place, right="give a table with at least one row")
+    refuse_empty(rows, place)
     columns: dict[str, Column] = {}
     while coders:
         coder = coders.pop(0)

@@ -194,7 +194,7 @@ def _sample_ranks(seen: Profile, bins: int) -> list[float]:
     try:
         numbers = numbers_of(seen.values)
     except BadValue as bad:
-        raise BadInput(bad.what, column=seen.name, row=seen.first_row(bad.index), right=bad.right) from None
+        raise bad.locate(seen.name, seen.first_row(bad.index)) from None
     if not len(numbers):
         raise BadInput("quantiles need at least one value", column=seen.name)
     order = np.argsort(numbers, kind="stable")
