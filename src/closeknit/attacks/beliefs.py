@@ -25,9 +25,8 @@ from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.perturbation import Law, estimate_counts
 from closeknit.core.reading import Reading
 from closeknit.core.transition import Transition
+from closeknit.kernels.arrays import Int64, Reals
 
-Int64 = NDArray[np.int64]
-Reals = NDArray[np.float64]
 ROUNDED = 1e-12  # a chance that is 1 but for rounding; shares of rows are farther from 1 than that
 
 

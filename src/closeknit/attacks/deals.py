@@ -20,8 +20,8 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
+from closeknit.kernels.arrays import Int64
 
-Int64 = NDArray[np.int64]
 Classes = Sequence[int] | NDArray[np.integer]
 
 

@@ -43,6 +43,7 @@ from closeknit.core.params import whole
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.io.canonical import content_hash
+from closeknit.kernels.arrays import Int64
 
 SEEDS = 6  # other seeds of each table
 TRIES = 200  # of drawing a person with a partner, in a row
@@ -51,7 +52,6 @@ CONFIDENCE = 0.95
 KNOWS = (
     "the method, all quasi-identifiers, the class of each person, and all sensitive values but which of two members has which"
 )
-Int64 = NDArray[np.int64]
 
 
 class Repeated(NamedTuple):

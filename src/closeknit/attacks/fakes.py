@@ -12,14 +12,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.row_sorting import groups, row_of_each
+from closeknit.kernels.arrays import Int32, Int64, Reals
 from closeknit.kernels.slicing.fakes import BucketIndex, contains_rows, count_admitted, fitting, index_buckets
-
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

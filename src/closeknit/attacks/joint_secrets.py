@@ -17,7 +17,6 @@ from functools import partial
 from itertools import permutations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.attacks.beliefs import NotApplicable, refuse_unknown
 from closeknit.attacks.finding import Finding
@@ -27,9 +26,8 @@ from closeknit.core.combined_secrets import join_secrets, render_secret, secret_
 from closeknit.core.exact import sum_products
 from closeknit.core.reading import Reading, list_known_columns, secret_codes, without_markers
 from closeknit.core.row_sorting import Coded, groups
+from closeknit.kernels.arrays import Int32
 from closeknit.models.t_closeness import TCloseness
-
-Int32 = NDArray[np.int32]
 
 
 def joint_secrets(reading: Reading, columns: Sequence[str] | None = None) -> Finding:

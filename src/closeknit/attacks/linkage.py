@@ -29,8 +29,8 @@ from closeknit.core.kinds import Kind, texts_of
 from closeknit.core.reading import Reading, without_markers
 from closeknit.core.row_sorting import groups
 from closeknit.core.tree import STAR
+from closeknit.kernels.arrays import Reals
 
-Reals = NDArray[np.float64]
 LOOKS = 1000  # classes that are compared with all others
 
 

@@ -35,9 +35,8 @@ from closeknit.core.params import whole
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table
+from closeknit.kernels.arrays import Flags, Int64
 
-Int64 = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 KNOWS = (
     "iterated local recoding and its vectors of levels, all quasi-identifiers, and all sensitive values outside the class, "
     "those of suppressed rows included"

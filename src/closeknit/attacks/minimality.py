@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from math import log10
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.attacks.deals import Classes, Deals, check_attacked
 from closeknit.attacks.finding import Detail, Finding
@@ -39,13 +38,12 @@ from closeknit.core.limits import MOST_DRAWS
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
 from closeknit.io.canonical import content_hash
+from closeknit.kernels.arrays import Int64, Reals
 
 MOST = 200_000
 DRAWS = 2_000
 LARGE = 10**15  # beyond it only the order of magnitude of a number of ways is printed
 KNOWS = "the method and its seed, all quasi-identifiers, and the class of each person"
-Int64 = NDArray[np.int64]
-Reals = NDArray[np.float64]
 Rerun = Callable[[Columns], Columns | None]  # the written cells of a release of this table; None if it is refused
 
 

@@ -21,12 +21,11 @@ from closeknit.core.reading import Reading, secret_codes, without_markers
 from closeknit.core.row_sorting import groups, row_of_each
 from closeknit.core.schema import Schema
 from closeknit.io.canonical import cell_texts
+from closeknit.kernels.arrays import Int32, Int64
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 BLOCK = 4096  # people whose candidates are listed at a time
 MISSING = ""
 

@@ -43,10 +43,8 @@ from closeknit.core.reading import Reading
 from closeknit.core.row_sorting import row_of_each
 from closeknit.core.schema import Schema
 from closeknit.forms.release_reading import Published, reading_of
+from closeknit.kernels.arrays import Flags, Reals
 from closeknit.kernels.geometry.overlaps import box_tree, points_at_ends
-
-Reals = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 def range_ends(reading: Reading) -> Finding:

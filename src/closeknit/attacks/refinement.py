@@ -49,6 +49,7 @@ from closeknit.core.model import Model, joints
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table
+from closeknit.kernels.arrays import Int64
 
 SOLVES = 200  # programs that are solved
 MOST = 4_000  # variables of a program
@@ -58,7 +59,6 @@ GIVEN = "; and, from the data owner, between which classes no improvement was le
 DERIVED = ("what the method did not do", "where no improvement was left over, which only the data owner can see,")
 COUNTED = ("members", "narrowed", "pairs", "excluded", "one_value_left", "guessed", "guessed_by_class")
 CONFIDENCE = 0.95
-Int64 = NDArray[np.int64]
 
 
 def refinement(

@@ -32,8 +32,8 @@ from closeknit.core.limits import MOST_COMBINATIONS
 from closeknit.core.params import whole
 from closeknit.core.reading import Reading, find_stars, without_markers
 from closeknit.core.row_sorting import groups
+from closeknit.kernels.arrays import Int64
 
-Int64 = NDArray[np.int64]
 MOST = 1 << 22  # sets of items, with repetitions, that are examined for one size
 
 

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from closeknit.core.combined_secrets import CodedSecret, Secret
 from closeknit.core.domain import Domain
+from closeknit.kernels.arrays import Int64
 from closeknit.kernels.counting.histograms import count_classes, count_codes, join_pairs
-
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.cell_ranges import cell_ranges
 from closeknit.core.columns import Column, Columns
@@ -28,14 +27,11 @@ from closeknit.core.row_sorting import groups, row_of_each
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
 from closeknit.core.written_kinds import Nodes, WrittenNodes
+from closeknit.kernels.arrays import Int32, Int64, Reals
 from closeknit.kernels.geometry.overlaps import BoxTree, box_tree, overlapping, overlapping_weight, weigh_boxes
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

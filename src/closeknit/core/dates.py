@@ -22,7 +22,8 @@ from closeknit.core.errors import BadInput, BadValue, suggest_name
 from closeknit.core.kinds import Kind, Losses, bind_tree, leaf_losses, texts_of
 from closeknit.core.limits import MOST_NODES, check_count
 from closeknit.core.params import choice, spec, whole
-from closeknit.core.tree import STAR, Int32, Tree
+from closeknit.core.tree import STAR, Tree
+from closeknit.kernels.arrays import Int32
 
 MOST_SHIFT = 36_500  # days
 DAY_LEVELS = LEVELS[LEVELS.index("day") :]

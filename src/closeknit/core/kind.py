@@ -19,7 +19,8 @@ from closeknit.core.domain import LOOKS_WRITTEN, Domain, Values
 from closeknit.core.errors import BadInput, BadValue
 from closeknit.core.exact import plain_number
 from closeknit.core.params import spec
-from closeknit.core.tree import STAR, Int32, Tree
+from closeknit.core.tree import STAR, Tree
+from closeknit.kernels.arrays import Int32
 
 Losses = NDArray[np.float64]  # [cells, 2]: variants A and B
 

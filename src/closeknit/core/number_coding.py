@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.domain import RANGE_TEXT, Values, bottom_text, inner_bounds, top_text
+from closeknit.kernels.arrays import Reals
 
-Reals = NDArray[np.float64]
 CLOSE = 1e-6  # a quotient this near to a whole number is divided exactly
 
 

@@ -18,7 +18,8 @@ from closeknit.core.kind import Kind, Losses
 from closeknit.core.limits import MOST_INTERVALS, MOST_STEPS, check_count
 from closeknit.core.number_coding import NumberCoding
 from closeknit.core.params import choice, number, whole
-from closeknit.core.tree import STAR, Int32
+from closeknit.core.tree import STAR
+from closeknit.kernels.arrays import Int32
 
 SEPARATED_DIGITS = re.compile(r"[+-]?\d[\d.,'\u2019 \u00a0\u202f]*\d")
 MOST = 1e300  # beyond it the width of a column overflows

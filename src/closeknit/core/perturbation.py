@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number
 from closeknit.core.params import number, whole
-from closeknit.core.tree import Int32
+from closeknit.kernels.arrays import Int32
 
 WORDS = 2**64
 Floats = NDArray[np.float64]

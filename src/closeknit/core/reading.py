@@ -19,7 +19,8 @@ from closeknit.core.schema import Schema
 from closeknit.core.slices import Slices
 from closeknit.core.subsets import Over, list_subsets
 from closeknit.core.transition import AnyLaw
-from closeknit.core.tree import STAR, Int32
+from closeknit.core.tree import STAR
+from closeknit.kernels.arrays import Int32
 
 Persons = Mapping[str, NDArray[np.int64]]  # per column, the person of each written cell: private
 

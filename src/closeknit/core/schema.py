@@ -22,7 +22,7 @@ from closeknit.core.kinds import Kind, texts_of
 from closeknit.core.limits import MOST_COLUMNS, MOST_ROWS, check_count
 from closeknit.core.params import number, refuse_uncalled
 from closeknit.core.table import Table
-from closeknit.core.tree import Int32
+from closeknit.kernels.arrays import Int32
 
 
 def _kinds(given: object, info: ValidationInfo) -> object:

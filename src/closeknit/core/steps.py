@@ -21,8 +21,8 @@ from closeknit.core.exact import plain_number
 from closeknit.core.kinds import Numeric
 from closeknit.core.limits import MOST_STEPS
 from closeknit.core.table import Table
+from closeknit.kernels.arrays import Reals
 
-Reals = NDArray[np.float64]
 Counts = NDArray[np.int64]
 PARTS = 50  # steps from the 5th to the 95th percentile
 FLOAT_DIGITS = Fraction(1, 2**50)  # of a number: a finer grid would write the number itself

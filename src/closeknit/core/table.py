@@ -15,7 +15,7 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets
 from closeknit.core.domain import Domain
 from closeknit.core.row_sorting import Coded, row_order, tie_order
-from closeknit.core.tree import Int32
+from closeknit.kernels.arrays import Int32
 
 if TYPE_CHECKING:
     from closeknit.core.model import Model

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.errors import BadInput
+from closeknit.kernels.arrays import Int32 as Int32
 
 STAR = "*"
 Nested = Mapping[str, "Nested | None"]
-Int32 = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.cell_ranges import cell_ranges
 from closeknit.core.columns import Column, Columns
@@ -21,8 +20,7 @@ from closeknit.core.loss import list_texts
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema, require_schema
 from closeknit.io.files import read
-
-Reals = NDArray[np.float64]
+from closeknit.kernels.arrays import Reals
 
 
 @dataclass(frozen=True, eq=False)

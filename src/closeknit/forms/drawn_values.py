@@ -26,7 +26,6 @@ from closeknit.core.table import Table, WrittenTable
 from closeknit.core.tree import STAR
 from closeknit.forms.cell_labels import cell_order
 from closeknit.forms.number_cells import (
-    Reals,
     close_ends,
     list_added,
     list_drawn,
@@ -35,6 +34,7 @@ from closeknit.forms.number_cells import (
     read_labels,
     write_ends,
 )
+from closeknit.kernels.arrays import Reals
 
 Words = NDArray[np.uint64]
 PARTS = 100  # of a range of decimals without a step, to draw from

@@ -33,7 +33,6 @@ from fractions import Fraction
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.exact import Number
@@ -45,15 +44,13 @@ from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.fills.knn import Knn
 from closeknit.fills.sweep import Sweep
+from closeknit.kernels.arrays import Int32, Int64
 from closeknit.kernels.dealing.rounds import literal, rounds
 from closeknit.kernels.dealing.sweeps import default_sweeps
 from closeknit.kernels.exchange.anatomy import exchange_rows
 from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
 from closeknit.models import LDiversity
 from closeknit.plans.stack import Stack, build_stack
-
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
@@ -22,12 +21,10 @@ from closeknit.core.perturbation import Law
 from closeknit.core.row_sorting import groups, row_of_each
 from closeknit.core.schema import Schema
 from closeknit.forms.column_axes import Axis
+from closeknit.kernels.arrays import Int32, Int64, Reals
 from closeknit.kernels.counting.cubes import spread
 from closeknit.metrics.query_answers import combinations
 
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-Reals = NDArray[np.float64]
 NARROW = 1e-9  # by which a number may miss its grid
 ROOM = 1 << 24  # keys up to which the points below each of them are tabulated
 MOST_KEYS = 1 << 62

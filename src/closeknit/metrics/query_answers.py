@@ -15,10 +15,9 @@ from closeknit.core.perturbation import Law
 from closeknit.core.row_sorting import groups, row_of_each
 from closeknit.core.transition import AnyLaw, Transition
 from closeknit.forms.column_axes import Axis
+from closeknit.kernels.arrays import Int32, Reals
 from closeknit.kernels.counting.queries import Words, below, every, rows_below, sums, weigh
 
-Int32 = NDArray[np.int32]
-Reals = NDArray[np.float64]
 QueryRanges = Mapping[str, tuple[float, float]]  # the range of each column, on its axis
 WIDE = 1 << 27  # bytes of the bits (or counts) of one column, beyond which its cells are examined one by one
 

@@ -34,10 +34,10 @@ from closeknit.core.params import choice, number
 from closeknit.core.share_limits import Distance, Limits
 from closeknit.core.subsets import Over, check_over
 from closeknit.core.tree import Tree
+from closeknit.kernels.arrays import Int64
 from closeknit.kernels.counting.emd import hierarchical_numerators, ordinal_numerators
 from closeknit.models.declared_reference import check_reference, compare_declared, describe_reference
 
-Int64 = NDArray[np.int64]
 DISTANCES = ("ordered", "hierarchical", "equal")
 ROOM = 1 << 62
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Histogram
 from closeknit.core.exact import plain_number
 from closeknit.core.tree import Tree
-
-Int64 = NDArray[np.int64]
+from closeknit.kernels.arrays import Int64
 
 
 class ValueSets(NamedTuple):

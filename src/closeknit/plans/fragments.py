@@ -45,11 +45,11 @@ from numpy.typing import NDArray
 
 from closeknit.core.classes import Histogram
 from closeknit.core.params import choice, number
+from closeknit.kernels.arrays import Int64
 from closeknit.kernels.cutting.fragments import BEST, ENDS, PRINTED, WORK, Axes, State, descend, whole
 from closeknit.models.t_closeness import default_distance
 from closeknit.plans.ground import Branches, Line, ground_of
 
-Int64 = NDArray[np.int64]
 BOUNDS = {"best": BEST, "printed": PRINTED}
 MOST = 256
 CUTS = 64

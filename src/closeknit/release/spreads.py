@@ -10,12 +10,12 @@ from closeknit.core.classes import Histogram
 from closeknit.core.combined_secrets import parts
 from closeknit.core.domain import Domain
 from closeknit.core.reading import Reading
+from closeknit.kernels.arrays import Int64
 from closeknit.report.record import ClassSpread, SecretSpread
 
 MOST_VALUES = 15
 RANGES = 10
 MOST_CLASSES = 3
-Int64 = NDArray[np.int64]
 
 
 def secret_spreads(reading: Reading, certificate: Certificate, word: str) -> tuple[SecretSpread, ...]:

@@ -22,7 +22,7 @@ from closeknit.core.population_uniques import SizeCounts
 from closeknit.core.reading import Reading, without_markers
 from closeknit.core.row_sorting import groups, row_of_each
 from closeknit.core.schema import Schema
-from closeknit.core.tree import Int32
+from closeknit.kernels.arrays import Int32
 from closeknit.kernels.geometry.overlaps import box_tree, overlapping_weight
 
 EXACT_DIGITS = 15  # a float distinguishes all numbers of so many digits

@@ -37,12 +37,12 @@ from closeknit.core.rank_swap import refuse_swaps
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
 from closeknit.io.arrow import column_from_cell
+from closeknit.kernels.arrays import Flags
+from closeknit.kernels.arrays import Reals as Reals
 from closeknit.kernels.geometry.declared_axes import EQUAL, NUMBER, TREE, Axes
 
-Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cells = NDArray[np.object_]
-Flags = NDArray[np.bool_]
 MISSING = -1  # in place of a digest, which is not negative
 MANTISSA = 53  # bits of a digest that a float can hold
 MOST_KNOWN = 1 << 16  # values whose meaning is cached

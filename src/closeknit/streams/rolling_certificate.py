@@ -24,11 +24,11 @@ from closeknit.core.loss import LossSums
 from closeknit.core.measurement import Judged, Measurement, state_request
 from closeknit.core.model import Model, least_rows
 from closeknit.core.schema import Schema
-from closeknit.core.tree import Int32
 from closeknit.core.vacuity import vacuity_notes
 from closeknit.forms.cell_labels import tight_note
+from closeknit.kernels.arrays import Int32, Reals
 from closeknit.kernels.geometry.declared_axes import NUMBER, TREE, range_costs
-from closeknit.streams.arrivals import Arrivals, Reals
+from closeknit.streams.arrivals import Arrivals
 from closeknit.streams.cell_notes import list_cells
 from closeknit.streams.digests import digest_codes, fold_digests
 from closeknit.streams.window_tables import secret_codes

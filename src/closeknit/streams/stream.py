@@ -31,8 +31,9 @@ from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import WrittenTable
 from closeknit.io.files import read
 from closeknit.io.frames import to_frame
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.geometry.declared_axes import box_costs, boxes_of
-from closeknit.streams.arrivals import Arrivals, Coder, Ints, Reals
+from closeknit.streams.arrivals import Arrivals, Coder, Ints
 from closeknit.streams.batch_writing import write_classes
 from closeknit.streams.cell_notes import count_cells
 from closeknit.streams.checkpoint import load, save

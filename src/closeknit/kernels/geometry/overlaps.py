@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.compiling import inlined, kernel
 
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
-Reals = NDArray[np.float64]
 
 BLOCK = 8  # boxes under a leaf
 DEEP = 130  # stack entries: two per level, and no tree has 64 levels

@@ -15,12 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.kernels.arrays import Flags, Int32, Int64
 from closeknit.kernels.compiling import kernel
 from closeknit.kernels.slicing.profile_matching import position
 
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 WORD = 64
 
 
