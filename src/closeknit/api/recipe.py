@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from closeknit.api.presets import Preset, expand_preset
+from closeknit.api.request_checks import check_columns
 from closeknit.core.certificate import model_form
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.method import Method
@@ -73,7 +74,7 @@ class Recipe:
     """
 
     def __init__(self, keys: RecipeKeys, base: Path | None, file: object, preset: Preset | None = None) -> None:
-        self.preset = preset
+        self.preset, self.file = preset, file
         place = {"path": keys.data} if isinstance(keys.data, str) else dict(keys.data or {})
         self.data = _find_source(place, base)
         if self.data is None:
@@ -114,7 +115,7 @@ class Recipe:
     def source(self) -> Source | Path | str:
         """The table as `anonymize` takes it; a recipe without one is refused."""
         if self.data is None:
-            raise BadInput("the recipe names no data", right="add the key data with the path of the table")
+            raise BadInput("the recipe names no data", file=self.file, right="add the key data with the path of the table")
         return self.data
 
     @property
@@ -141,7 +142,9 @@ class Recipe:
         file = Path(path)
         forms = parse_forms(read_text(file, "name a recipe file"), file)
         try:
-            return cls.of(forms, file.parent, file)
+            recipe = cls.of(forms, file.parent, file)
+            check_columns(recipe.schema, recipe.models)
+            return recipe
         except BadInput as bad:
             if bad.file is not None:
                 raise
@@ -224,7 +227,7 @@ def method_of(requested: MethodSpec) -> Method:
     >>> method_of({"sabre": {"fill": "knn"}}).fill
     'knn'
     """
-    method: Method = take("method", requested, METHODS, "run")
+    method: Method = take("method", requested, METHODS, Method)
     return method
 
 
@@ -234,7 +237,7 @@ def form_of(requested: FormSpec | None) -> Form | None:
     >>> form_of("bucketized")
     Bucketized(number='bucket')
     """
-    return None if requested is None else take("form", requested, FORMS, "write")
+    return None if requested is None else take("form", requested, FORMS, Form)
 
 
 def usual_method(form: Form | None) -> Method:

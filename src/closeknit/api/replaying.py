@@ -18,6 +18,7 @@ from closeknit.core.columns import Column, Columns, concat_columns
 from closeknit.core.errors import BadInput, Unsatisfiable, refuse_empty
 from closeknit.core.loss import list_texts
 from closeknit.core.measurement import Judged, Measurement, PrivateContext
+from closeknit.core.method import Method
 from closeknit.core.model import Model, joints
 from closeknit.core.params import choice
 from closeknit.core.reading import Reading
@@ -147,7 +148,7 @@ def _recipe(stream: Stream, place: Source | str | PathLike[str] | None) -> dict[
     """Enough to run the stream again; the secret that it drew is in its checkpoint only."""
     others = ("schema", "models", "seed")
     params = {name: value for name, value in stream.init_params.items() if name not in others}
-    params |= {name: model_form(value) for name, value in params.items() if hasattr(value, "run")}
+    params |= {name: model_form(value) for name, value in params.items() if isinstance(value, Method)}
     recipe: dict[str, Any] = {}
     if place is not None:
         recipe["data"] = place.form() if isinstance(place, Source) else {"path": str(Path(place).resolve())}

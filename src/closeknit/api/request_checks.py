@@ -49,13 +49,19 @@ def check_roles(schema: Schema, models: Sequence[Model], method: Method) -> None
             raise BadInput("is listed as quasi and as sensitive", column=name, right=right)
 
 
-def check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
-    """Refuse guarantees about columns that are not sensitive, and those without a meaning in this form."""
-    for model in list_models(models):
+def check_columns(schema: Schema, models: Sequence[Model]) -> None:
+    """Refuse guarantees about columns that are not sensitive."""
+    for model in models:
         for name in parts(model.column):
             if name not in schema.sensitive:
                 right = suggest_name(name, schema.sensitive)
                 raise BadInput(f"{model.name} is requested for a column that is not sensitive", column=name, right=right)
+
+
+def check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
+    """Refuse guarantees about columns that are not sensitive, and those without a meaning in this form."""
+    for model in list_models(models):
+        check_columns(schema, [model])
         if not isinstance(model.column, str | None) and not model.joins:
             right = "request it for each column separately, or t_closeness for them together"
             raise BadInput(f"{model.name} cannot cover {render_secret(model.column)}", right=right)

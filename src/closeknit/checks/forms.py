@@ -22,6 +22,7 @@ from closeknit.checks.views import View, naive_labels, view
 from closeknit.core.certificate import model_form
 from closeknit.core.columns import Columns
 from closeknit.core.model import Model
+from closeknit.core.params import spec
 from closeknit.core.reading import Reading
 from closeknit.core.table import Partition, Table, WrittenTable
 from closeknit.models import KAnonymity, TCloseness
@@ -39,7 +40,8 @@ def fit_form(form: Any, case: Case) -> tuple[Any, Case] | None:
     Column groups in a parameter set stand for as many groups of the table's columns: these are dealt to them in turn, so that
     sensitive attributes share a group with quasi-identifiers, and plain columns are in some group.
     """
-    named = getattr(form, "columns", None)
+    params = spec(form)
+    named = params.get("columns")
     if named and form.name == "sliced":
         if len(case.schema.published) < len(named):
             return None
@@ -50,7 +52,7 @@ def fit_form(form: Any, case: Case) -> tuple[Any, Case] | None:
     if fit is None or (form.snap and stepless):
         return None
     secrets = [cell for name in fit.schema.sensitive for (cell,) in rows_of(fit.columns, [name], fit.schema.missing)]
-    return None if not getattr(form, "missing", True) and None in secrets else (form, fit)
+    return None if form.name == "perturbed" and not params.get("missing") and None in secrets else (form, fit)
 
 
 def some_classes(case: Case) -> NDArray[np.int64]:
@@ -263,7 +265,7 @@ def snapped_ends_are_on_grid(form: Any, case: Case) -> None:
 
 def stars_or_values(form: Any, case: Case) -> None:
     """With `cells="stars"` a cell is `*`, or the single cell that every row of its class would have alone."""
-    if getattr(form, "cells", "") != "stars":
+    if spec(form).get("cells") != "stars":
         return
     class_of, table = some_classes(case), case.schema.encode(case.columns)
     alone, together = (
@@ -279,7 +281,7 @@ def stars_or_values(form: Any, case: Case) -> None:
 
 def numbers_are_what_they_claim(form: Any, case: Case) -> None:
     """A middle follows from the range, a mean or median from the raw values, and a drawn value is below its label."""
-    cells = getattr(form, "cells", "ranges")
+    cells = spec(form).get("cells", "ranges")
     if cells in ("ranges", "stars", "bounds"):
         return
     shown, _, origins = write_once(form, case)

@@ -183,7 +183,7 @@ def guarantees_at_every_instant(make: Make, case: StreamCase) -> None:
     if not case.tagged:
         return
     where, published = position_of(case), defaultdict[tuple[Any, ...], list[int]](list)
-    alone = getattr(log.stream, "reuse", False) is True
+    alone = log.stream.reuse is True
     models = [model for model in log.stream.models if not model.compares and model.name in DEFINITIONS]
     for _, batch in log.batches:
         require(len({label(log.stream, row) for row in batch}) == 1, "a batch is not one class")
@@ -192,7 +192,7 @@ def guarantees_at_every_instant(make: Make, case: StreamCase) -> None:
         seen += mine
         for rows in [seen] if alone else [seen, mine]:
             for model in models:
-                if getattr(model, "reference", None) is not None:
+                if model.reference is not None:
                     require(is_close_to_declared(model, case, rows), f"a batch does not meet {model}")
                     continue
                 params: dict[str, Any] = dict(spec(model))
@@ -373,7 +373,7 @@ def certificate_is_true(make: Make, case: StreamCase) -> None:
         (model,) = (model_of[name] for name in guarantee.model)
         hidden = model.compares or (case.schema.person is not None and "persons" in model.needs)
         require((guarantee.status == "attested") == hidden, f"{guarantee.text}: it is {guarantee.status}")
-        if "k_anonymity" in guarantee.model and not hidden and sizes and not getattr(log.stream, "reuse", False):
+        if "k_anonymity" in guarantee.model and not hidden and sizes and not log.stream.reuse:
             require(guarantee.measured == min(sizes), f"the smallest batch has {min(sizes)} rows, not {guarantee.measured}")
 
 

@@ -102,6 +102,10 @@ class Model:
             """Whether it limits the sum of what all classes `spend`, not each class."""
 
         @property
+        def weighs_buckets(self) -> bool:
+            """Whether it judges all buckets that a person may be in, instead of each bucket alone."""
+
+        @property
         def monotone(self) -> bool:
             """Whether two classes that meet it always merge into one that does."""
 
@@ -139,7 +143,7 @@ class Model:
 
     else:
         needs, forms = frozenset({"histograms", "values"}), ABOUT_VALUES
-        monotone = merges_persons = higher_is_safer = budget = False
+        monotone = merges_persons = higher_is_safer = budget = weighs_buckets = False
         least_size = least_values = 0
         ground = why_attested = over = population = reference = None
 

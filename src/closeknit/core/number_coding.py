@@ -44,6 +44,12 @@ class NumberCoding:
         """Whether any number is coded."""
         return (self.top, self.bottom, self.step) != (None, None, None)
 
+    @property
+    def texts(self) -> dict[float, str]:
+        """The written cell of each code."""
+        top = {} if self.top is None else {self.top: top_text(self.top)}
+        return top | ({} if self.bottom is None else {self.bottom: bottom_text(self.bottom)})
+
     def code(self, numbers: Reals) -> Reals:
         """The number that represents each number: the code itself, or the middle of its cell.
 
@@ -68,8 +74,7 @@ class NumberCoding:
         """
         if values.dtype.kind != "O" or not self.changes:
             return values
-        codes = {} if self.top is None else {top_text(self.top): self.top}
-        codes |= {} if self.bottom is None else {bottom_text(self.bottom): self.bottom}
+        codes = {text: number for number, text in self.texts.items()}
         return np.array([self._read(value, codes) for value in values.tolist()], dtype=object)
 
     def _read(self, value: object, codes: dict[str, float]) -> object:

@@ -192,7 +192,7 @@ def _sum_losses(stream: Stream) -> LossSums:
     counters, axes = stream.counters, stream.coder.axes
     a = np.array(counters.column_losses or [0.0] * len(stream.schema.quasi))
     some = np.array(counters.column_rows or [0] * len(stream.schema.quasi))
-    leaves = np.array([getattr(domain, "size", 0) for domain in stream.coder.domains.values()])
+    leaves = np.array([0 if domain is None else domain.size for domain in stream.coder.domains.values()])
     nodes = (axes.kind == TREE) & (leaves > 1)
     b = np.where(nodes, (leaves * a - some) / np.maximum(leaves - 1, 1), a)
     sums = dict(zip(stream.schema.quasi, zip(a.tolist(), b.tolist(), strict=True), strict=True))
@@ -206,7 +206,7 @@ def render_schema(stream: Stream, sensitive: dict[str, Kind]) -> Schema:
     quasi, importance = {**schema.quasi, **snapped}, dict(schema.importance)
     if stream.scope:
         quasi, importance = {**quasi, WINDOW: numeric()}, {**importance, WINDOW: 0}
-    shown = {name: flat() if getattr(kind, "from_data", False) else without_format(kind) for name, kind in sensitive.items()}
+    shown = {name: flat() if kind.from_data else without_format(kind) for name, kind in sensitive.items()}
     return Schema(quasi=quasi, sensitive=shown, plain=schema.plain, importance=importance)
 
 

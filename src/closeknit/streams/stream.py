@@ -91,6 +91,7 @@ class Stream(ABC):
     init_params: Mapping[str, Any]  # kept in the checkpoint
     scope: Scope | None = None
     rules: InputRules = InputRules()  # for rows that do not arrive as declared
+    reuse: bool | str = False  # whether rows may be published with a generalization that was published before: see `Castle`
     folds: bool = False  # whether look-alike sensitive values count as one
     extra_models: Sequence[Model] = ()  # further guarantees, measured privately
 

@@ -99,7 +99,7 @@ class Windowed(Stream):
         if self.omega % self.advance:
             right = "windows begin at multiples of advance: choose omega as one of them"
             raise BadInput(f"omega={omega} is not a multiple of advance={advance}", right=right)
-        self.method: Method = take("method", method, METHODS, "run")
+        self.method: Method = take("method", method, METHODS, Method)
         if "method" in self.init_params:  # a checkpoint keeps the method, whatever its form
             self.init_params = {**self.init_params, "method": self.method}
         _check(self.method, schema, requested)

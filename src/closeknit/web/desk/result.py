@@ -35,7 +35,6 @@ class GuaranteeResult:
     met: bool
     status: str  # recomputable or attested
     worst: str | None  # the cells of the class that is nearest to violating it
-    worst_rows: int | None
 
 
 @dataclass(frozen=True)
@@ -174,9 +173,8 @@ def _build_guarantee(explained: ExplainedGuarantee) -> GuaranteeResult:
     measured = "attested" if attested else "no limit" if guarantee.measured is None else f"{guarantee.measured:.4g}"
     worst = guarantee.worst
     cells = None if worst is None else ", ".join(f"{name} {cell or 'missing'}" for name, cell in worst.cells.items())
-    rows = None if worst is None else worst.rows
     return GuaranteeResult(
-        guarantee.text, explained.means, guarantee.requested, measured, guarantee.met, guarantee.status, cells, rows
+        guarantee.text, explained.means, guarantee.requested, measured, guarantee.met, guarantee.status, cells
     )
 
 
