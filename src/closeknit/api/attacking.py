@@ -245,7 +245,7 @@ def _prepare_rerun(published: Published, table: Columns, requested: Recipe | Non
     """Return functions that repeat the release for other tables, the class of each row, and what made them; or why not."""
     if requested is None:
         return f"minimality needs {NEEDS['minimality']}"
-    recipe, schema = requested, requested.schema.model_copy(update={"identifier": ()})  # these were not even read
+    recipe, schema = requested, requested.schema.without_identifiers()  # these were not even read
     if recipe.stream is not None:
         return "minimality of a stream: its randomness comes from the private key in its checkpoint"
     if recipe.seed is None:
@@ -254,7 +254,7 @@ def _prepare_rerun(published: Published, table: Columns, requested: Recipe | Non
     def run(columns: Columns) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # these tables are hypothetical
-            own = Columns({name: columns[name] for name in schema.used}, columns.rows)  # without those of another release
+            own = columns.select(schema.used)  # without those of another release
             return anonymize(own, schema, recipe.models, recipe.method, **recipe.options)
 
     def rerun(columns: Columns) -> Columns | None:

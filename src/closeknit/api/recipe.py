@@ -13,8 +13,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from closeknit.api.presets import Preset, expand_preset
-from closeknit.api.request_checks import check_columns
 from closeknit.core.certificate import model_form
+from closeknit.core.certifying import check_columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.method import Method
 from closeknit.core.model import Model, list_models
@@ -31,6 +31,7 @@ from closeknit.methods import REGISTRY as METHODS
 from closeknit.methods import Knit, Mondrian
 from closeknit.models import REGISTRY as MODELS
 from closeknit.release import FORMATS
+from closeknit.streams.stream import Stream
 from closeknit.streams.stream_request import StreamRequest
 
 FormSpec = Form | str | Mapping[str, Any]  # a form, its name, or as a recipe writes it
@@ -110,6 +111,11 @@ class Recipe:
             what = f"the recipe describes the stream '{self.stream.name}', not a table"
             raise BadInput(what, right="run it with 'closeknit stream', or name a method instead of the stream")
         return self._method
+
+    def build_stream(self) -> Stream:
+        """A new stream; the recipe must describe one."""
+        assert self.stream is not None
+        return self.stream.build(self.schema, self.models, self.seed)
 
     @property
     def source(self) -> Source | Path | str:

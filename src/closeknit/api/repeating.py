@@ -47,13 +47,13 @@ def build_repeat(
     >>> (repeat(table, 0).class_of == release.partition).all()
     np.True_
     """
-    schema = schema.model_copy(update={"identifier": ()})
+    schema = schema.without_identifiers()
     all_models = [model for model in check_guarantees(schema, models, method, form) if not model.of_method]
     options: dict[str, Any] = {"suppress": suppress, "form": form}
 
     def repeat(columns: Columns, number: int) -> Repeated | None:
         own = seed if number == 0 else int.from_bytes(sha256(f"{seed} {number}".encode()).digest()[:16], "big")
-        used = Columns({name: columns[name] for name in schema.used}, columns.rows)
+        used = columns.select(schema.used)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # these tables are hypothetical

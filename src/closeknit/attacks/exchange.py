@@ -244,7 +244,7 @@ class _Sample:
     @cached_property
     def _places(self) -> NDArray[np.float64]:
         """Quasi-identifiers of each row as numbers between 0 and 1."""
-        table = self.schema.model_copy(update={"identifier": ()}).encode(self.original)
+        table = self.schema.without_identifiers().encode(self.original)
         places = np.empty(table.quasi.shape)
         places[table.rows] = table.quasi / np.maximum([domain.size for domain in table.quasi_domains], 1)
         return places

@@ -134,7 +134,7 @@ def _ranges(column: Column, kind: Kind, markers: tuple[str, ...]) -> tuple[Reals
 def _nodes(kind: Kind) -> dict[str, tuple[float, float]]:
     """Return the leaf codes under each declared node."""
     try:
-        tree = kind.bind(np.array([], dtype=object))[0].tree
+        tree = kind.declared_domain.tree
     except BadInput:
         return {}
     if tree is None:

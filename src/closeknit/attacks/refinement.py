@@ -130,8 +130,8 @@ def encode_classes(
 ) -> tuple[Table, Partition, list[Model]]:
     """Return the coded table, its classes, and the guarantees that a method sees."""
     class_of = check_classes(class_of, original)
-    own = schema.model_copy(update={"identifier": ()})
-    table = own.encode(Columns({name: original[name] for name in own.used}, original.rows)).join_secrets(joints(models))
+    own = schema.without_identifiers()
+    table = own.encode(original.select(own.used)).join_secrets(joints(models))
     return table, Partition.of(class_of[table.rows]), with_folded(models, table)
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from closeknit.risks.record import RiskRecord, UniquesRecord
     from closeknit.risks.suda import Suda
 
-NAMES = {"zayatz": "Zayatz", "pitman": "Pitman", "snb": "slide negative binomial"}
-
 
 def risk(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A raw table, or a release (its file or public folder).")],
@@ -104,14 +102,14 @@ def _show(out: Console, found: RiskRecord) -> None:
 
 
 def _uniques_lines(found: UniquesRecord) -> list[str]:
-    from closeknit.risks.record import render_people
+    from closeknit.risks.record import ESTIMATOR_NAMES, render_people
 
     lines = ["", f"Unique in the population of {found.population:,.0f}, expected:"]
     for name, number in found.expected.items():
         share = "" if number is None else f" ({100 * number / found.population:.2f} %)"
         chosen = ", chosen by Dankar's rule" if name == found.rule else ""
         why = f"no fit: {found.reasons[name]}" if name in found.reasons else f"{render_people(number)}{share}{chosen}"
-        lines.append(f"  {NAMES[name]}: {why}")
+        lines.append(f"  {ESTIMATOR_NAMES[name]}: {why}")
     return [*lines, found.spread]
 
 

@@ -213,14 +213,13 @@ class Places:
 
 def _prepare_run(requested: Recipe, places: Places, stack: ExitStack) -> StreamRun:
     """Open everything, and position it where the stream starts or resumes."""
-    from closeknit.streams.arrival_order import ArrivalOrder
     from closeknit.streams.checkpoint import refuse_other
     from closeknit.streams.checkpoint_folder import CheckpointFolder
     from closeknit.streams.sinks import Rejects
     from closeknit.streams.stream_run import StreamRun
 
     assert requested.stream is not None
-    stream = requested.stream.build(requested.schema, requested.models, requested.seed)
+    stream = requested.build_stream()
     folder = None if places.checkpoint is None else stack.enter_context(closing(CheckpointFolder(places.checkpoint)))
     resuming = folder is not None and folder.begun
     marks: dict[str, Any] = {}
@@ -233,7 +232,7 @@ def _prepare_run(requested: Recipe, places: Places, stack: ExitStack) -> StreamR
         _refuse_older(places)
     if stream.timed:
         stream.clock = "tick"
-    order = ArrivalOrder(requested.schema, requested.stream.position, requested.stream.time)
+    order = requested.stream.order(requested.schema)
     source = stack.enter_context(closing(_source(places, stack.enter_context(wake_on_signals()), order)))
     sink = stack.enter_context(closing(_sink(places, requested.schema, resuming)))
     rejects = stack.enter_context(closing(Rejects(places.rejects)))

@@ -116,17 +116,16 @@ def run_on_spark(
     from closeknit.spark.stream_input import InputFolder
     from closeknit.spark.stream_job import AVAILABLE, StreamJob, read_trigger
     from closeknit.spark.stream_shards import Shards
-    from closeknit.streams.arrival_order import ArrivalOrder
 
     assert requested.stream and places.input and places.output
-    stream = requested.stream.build(requested.schema, requested.models, requested.seed)
+    stream = requested.build_stream()
     trigger = read_trigger(options.trigger or AVAILABLE)
     refuse_endless(stream, requested.stream.time, options.trigger or AVAILABLE, flush)
     shards = Shards.of(requested.schema, options.by, read_shards(options.shards))
     folder = InputFolder(absolute(places.input), places.input_format or "parquet", places.csv)
     spark = session(options.master)
     location = CheckpointLocation.at(spark, absolute(places.checkpoint or ""))
-    order = ArrivalOrder(requested.schema, requested.stream.position, requested.stream.time)
+    order = requested.stream.order(requested.schema)
     written = places.output_format or "parquet"
     late = read_late(options.late)
     job = StreamJob(spark, stream, location, folder, absolute(places.output), written, order, shards, late)

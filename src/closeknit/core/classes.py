@@ -71,6 +71,10 @@ class Histogram:
         starts = np.searchsorted(cells, np.arange(count + 1, dtype=np.int64) * width)
         return cls(starts.astype(np.int64), (cells % width).astype(np.int32), counts.astype(np.int64), reference, domain)
 
+    def entries(self, index: int) -> slice:
+        """The entries of one class."""
+        return slice(int(self.starts[index]), int(self.starts[index + 1]))
+
     @property
     def owner(self) -> Int64:
         """Class of every entry."""

@@ -63,6 +63,16 @@ def _clip(text: str) -> str:
     return text if len(text) <= MOST_CHARACTERS else f"{text[:half]} ... {text[-half:]}"
 
 
+def keep_printable(text: str, sign: str = "\ufffd") -> str:
+    """The text with another sign for each that cannot be printed: line breaks and controls would break a line or a page.
+
+    Args:
+        text: any text, such as a name or a cell.
+        sign: stands for the others.
+    """
+    return "".join(each if each.isprintable() else sign for each in text)
+
+
 def refuse_empty(rows: int, file: object = None, what: str = "the table") -> None:
     """Refuse a table without rows.
 

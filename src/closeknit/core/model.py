@@ -234,6 +234,14 @@ class Model:
         """
         return np.array([float(self._exact(classes, i)) for i in range(len(classes))])
 
+    def find_worst(self, levels: NDArray[np.float64]) -> int:
+        """The place of the worst level: the lowest where higher is safer.
+
+        Args:
+            levels: at least one.
+        """
+        return int(np.argmin(levels) if self.higher_is_safer else np.argmax(levels))
+
     def holds(self, classes: Classes) -> NDArray[np.bool_]:
         """Whether each class meets the guarantee, decided exactly: by default its exact level against the limit.
 

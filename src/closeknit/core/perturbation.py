@@ -145,10 +145,14 @@ def words_of(column: str, law: DrawnLaw, seed: int, secrets: Int32 | None = None
         drawn_for = hashlib.sha256(secrets.astype("<i4").tobytes()).hexdigest()
 
     def words(turn: int, count: int) -> NDArray[np.uint64]:
-        text = json.dumps(["closeknit perturbed", column, law.key, law.values, seed, turn, drawn_for])
-        return np.frombuffer(hashlib.shake_256(text.encode()).digest(8 * count), dtype="<u8").astype(np.uint64)
+        return hash_to_words(["closeknit perturbed", column, law.key, law.values, seed, turn, drawn_for], count)
 
     return words
+
+
+def hash_to_words(key: object, count: int) -> NDArray[np.uint64]:
+    """So many random words from a key that JSON can write."""
+    return np.frombuffer(hashlib.shake_256(json.dumps(key).encode()).digest(8 * count), dtype="<u8").astype(np.uint64)
 
 
 def posterior(prior: Number, gamma: Number) -> Fraction:

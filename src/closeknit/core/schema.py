@@ -212,6 +212,10 @@ class Schema(Summarized, BaseModel):
                 raise BadInput("has no role", column=name, right="list it under " + ", ".join(ROLES[:-1]) + " or " + ROLES[-1])
         return self.used
 
+    def without_identifiers(self) -> Schema:
+        """The same schema for rows whose identifiers were checked and dropped."""
+        return self.model_copy(update={"identifier": ()})
+
     def encode(self, columns: Columns) -> Table:
         """Leaf codes in canonical row order; direct identifiers are dropped here.
 

@@ -190,6 +190,11 @@ class Partition:
         suppressed = len(names) > 0 and names[0] == -1
         return cls((codes - int(suppressed)).astype(np.int32), len(names) - int(suppressed))
 
+    @classmethod
+    def whole(cls, rows: int) -> Partition:
+        """All rows in one class."""
+        return cls(np.zeros(rows, dtype=np.int32), 1)
+
     def list_rows(self) -> ClassRows:
         """The rows of each class."""
         kept = np.flatnonzero(self.class_of >= 0)

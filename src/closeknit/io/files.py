@@ -69,7 +69,7 @@ def read_with_format(source: Any, format: CsvFormat | None = None, columns: Want
     (['1.5'], {'delimiter': ';', 'decimal': ','})
     """
     if isinstance(source, Columns):
-        return Columns({name: source[name] for name in choose_columns(list(source), columns)}, source.rows), None
+        return source.select(choose_columns(list(source), columns)), None
     source = source_of(source)
     if isinstance(source, Source):
         return source.read(columns), None

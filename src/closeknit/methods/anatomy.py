@@ -93,7 +93,7 @@ class Anatomy(Method):
         if known.all():
             return self._build_groups(table, seed, progress)
         if not known.any():
-            return Outcome(Partition(np.zeros(len(table), dtype=np.int32), 1))
+            return Outcome(Partition.whole(len(table)))
         groups = self._build_groups(table.take(np.flatnonzero(known)), seed, progress).partition
         near = self.rows == "near"
         order = np.argsort(
@@ -113,7 +113,7 @@ class Anatomy(Method):
         most = int(np.bincount(values, minlength=1).max())
         if most * l > len(table):
             if table.persons is not None:  # not rows are to be counted, but persons: all of them are judged at the end
-                return Outcome(Partition(np.zeros(len(table), dtype=np.int32), 1))
+                return Outcome(Partition.whole(len(table)))
             raise _too_frequent(self.guarantees(table.schema)[0], most, len(table))
         progress("grouping", 0.2)
         lanes, joins = lanes_of(len(table), most, l)

@@ -187,7 +187,7 @@ class Slicing(Method):
         table, judged = judge_known_parts(table, [*models, KAnonymity(self.least_rows)], known)
         if self.cuts not in ("strict", "relaxed"):
             return repair_partition(table, self._deal_buckets(table, form, seed, progress), judged)
-        whole_table = Partition(np.zeros(len(table), dtype=np.int32), 1)
+        whole_table = Partition.whole(len(table))
         if not root_holds(table, judged):
             return whole_table
         return refine_partition(table, whole_table, judged, scales(table), Cuts(relaxed=self.cuts == "relaxed"), progress)

@@ -151,7 +151,7 @@ class TCloseness(Model):
             return Fraction(1)
         histogram = classes.histograms[self.column]
         ground = self._ground(histogram)
-        entries = slice(int(histogram.starts[index]), int(histogram.starts[index + 1]))
+        entries = histogram.entries(index)
         class_counts = np.zeros(len(histogram.reference), dtype=object)
         class_counts[histogram.values[entries]] = histogram.counts[entries].astype(object)
         reference = histogram.reference.astype(object)

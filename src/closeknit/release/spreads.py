@@ -35,7 +35,7 @@ def _spread(seen: Reading, name: str, certificate: Certificate, word: str) -> Se
     overall = _counts(group_of, np.arange(len(histogram.reference)), histogram.reference, len(values))
     worst = []
     for index, why in _worst(seen, name, histogram, certificate, word):
-        part = slice(int(histogram.starts[index]), int(histogram.starts[index + 1]))
+        part = histogram.entries(index)
         counts = _counts(group_of, histogram.values[part], histogram.counts[part], len(values))
         rows = int(seen.classes.sizes[index])
         worst.append(ClassSpread(cells=seen.cells_of(index), rows=rows, why=why, counts=counts))

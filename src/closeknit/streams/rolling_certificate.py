@@ -182,7 +182,7 @@ def attest_model(stream: Stream, model: Model, met: bool = True) -> Judged:
 def _state_model(stream: Stream, model: Model) -> dict[str, Any]:
     requested = model.origin  # closeness to the long run is requested as closeness
     kind = stream.schema.sensitive.get(requested.column) if isinstance(requested.column, str) else None
-    domain = None if kind is None else replace(kind.bind(np.array([], dtype=object))[0], default_distance=kind.default_distance)
+    domain = None if kind is None else kind.declared_domain
     scope = stream.scope.text if requested is model and model.compares and stream.scope else ""
     return {**state_request(requested, model.describe(domain) + scope), "requested": model.requested}
 

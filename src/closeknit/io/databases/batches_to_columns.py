@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -130,6 +130,18 @@ def batch_of_rows(rows: Sequence[Sequence[Any]], names: Sequence[str], place: ob
     cells = list(zip(*rows, strict=True))
     arrays = [_array(list(column), name, place) for column, name in zip(cells, names, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+
+def fetch_batches(cursor: Any, place: object) -> Iterator[pa.RecordBatch]:
+    """The rows of a cursor as batches.
+
+    Args:
+        cursor: of any driver, after its query.
+        place: the database, for messages.
+    """
+    names = [column[0] for column in cursor.description or ()]
+    while rows := cursor.fetchmany(ROWS):
+        yield batch_of_rows(rows, names, place)
 
 
 def _array(cells: list[Any], name: str, place: object) -> pa.Array:

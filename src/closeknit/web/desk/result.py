@@ -12,7 +12,7 @@ from pathlib import Path
 from closeknit.attacks.finding import Finding, worst_first
 from closeknit.core.certificate import Certificate
 from closeknit.core.combined_secrets import parts, render_secret
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, keep_printable
 from closeknit.io.faults import explain_os_error
 from closeknit.metrics.usefulness import Usefulness
 from closeknit.release.release_paths import CERTIFICATE, RECIPE, REPORT
@@ -141,7 +141,7 @@ def command(name: str) -> str:
     >>> command("patients.csv")
     'closeknit anonymize recipe.yaml -o again/   # in the folder of recipe.yaml and patients.csv'
     """
-    printable = "".join(sign if sign.isprintable() else "?" for sign in name)
+    printable = keep_printable(name, "?")
     return f"closeknit anonymize {RECIPE} -o again/   # in the folder of {RECIPE} and {printable}"
 
 
