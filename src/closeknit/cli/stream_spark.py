@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from closeknit.cli.command_errors import print_stderr
+from closeknit.cli.options import Master
 from closeknit.cli.stop_signals import watch_signals
 from closeknit.cli.stream_watch import describe_counts, describe_end, write_counts
 from closeknit.core.errors import BadInput
@@ -35,15 +36,18 @@ TriggerOption = Annotated[
 class SparkOptions:
     """Options that only Spark has, as given on the command line."""
 
-    master: str | None
-    by: str | None
-    shards: str | None
-    late: str | None
-    trigger: str | None
+    master: Master = None
+    by: By = None
+    shards: ShardsOption = None
+    late: Late = None
+    trigger: TriggerOption = None
 
     def refuse_given(self) -> None:
         """Refuse them without the engine."""
         refuse_options(vars(self), "works with --engine spark only", "add --engine spark, or leave it out")
+
+
+NO_SPARK = SparkOptions()
 
 
 def refuse_options(given: Mapping[str, object], why: str, right: str) -> None:

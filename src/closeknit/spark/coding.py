@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes, Histogram
 from closeknit.core.columns import Column, Columns
-from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets
+from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets, parts
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput, refuse_empty
 from closeknit.core.limits import MOST_COMBINATIONS
@@ -128,6 +128,12 @@ class Coding:
     def place_names(self) -> list[str]:
         """Columns of the codes that cuts use: those of the row, or of its person."""
         return self.quasi_names if self.head.schema.person is None else [f"h{j}" for j in range(len(self.head.schema.quasi))]
+
+    def leaves_of(self, secret: Secret, block: Block) -> NDArray[np.int32]:
+        """The leaf of each coded row in a sensitive attribute, or in several as one."""
+        names = list(self.head.schema.sensitive)
+        codes = codes_in(block, [f"s{names.index(name)}" for name in parts(secret)])
+        return codes[:, 0] if isinstance(secret, str) else self.joints[secret].place(codes)
 
     def own(self, secret: Secret) -> Histogram:
         """The histogram of a sensitive attribute over all rows, as `Table.own`."""
@@ -370,7 +376,7 @@ def encode_packs(read: PackedFrame, coding: Coding) -> PackedFrame:
     schema = coding.head.schema
     places = dict(zip(coding.names, [*schema.quasi, *schema.sensitive], strict=True))
     plain = dict(zip(coding.plain_names, schema.plain, strict=True)) | ({WHO: schema.person} if schema.person else {})
-    shared = read.frame.sparkSession.sparkContext.broadcast(coding.leaves)
+    shared = read.share(coding.leaves)
 
     def look_up_codes(block: Block) -> Block:
         columns = cells_in(block, list(places.values()))

@@ -50,7 +50,7 @@ def content_hash_of(
         names: the columns.
         places: the `offsets` of the packs.
     """
-    before = packs.frame.sparkSession.sparkContext.broadcast(places)
+    before = packs.share(places)
 
     def pieces(block: Block) -> Block:
         return _pieces(columns_of(block), before.value[(partition_number(),)])

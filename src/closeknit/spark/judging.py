@@ -71,7 +71,7 @@ class Judge:
 
     def measure(self, packs: PackedFrame, rows: int, suppressed: int = 0) -> Measurement:
         """Every part measured where its rows are, and the parts added."""
-        shared, count = packs.frame.sparkSession.sparkContext.broadcast(self), partitions(packs.frame, rows)
+        shared, count = packs.share(self), partitions(packs.frame, rows)
         names, in_persons = [*self.quasi_names, *self.secret_names], self.in_persons
 
         def judge_block(block: Block) -> Block:

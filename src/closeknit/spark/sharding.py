@@ -33,7 +33,7 @@ def write_by_shards(
 ) -> WrittenPacks:
     """The written rows of all shards."""
     tree = cut_tree(coding, coded, models, SHARD, LARGEST)
-    shared = coded.frame.sparkSession.sparkContext.broadcast((coding, tree))
+    shared = coded.share((coding, tree))
     nodes = np.flatnonzero(tree.column < 0)
     shards, place_of = len(nodes), np.cumsum(tree.column < 0) - 1
 
