@@ -63,7 +63,7 @@ def refuse_other_input(mark: Mark, here: Mark, names: Sequence[str]) -> None:
     Args:
         mark: from the checkpoint.
         here: the mark of this input.
-        names: the keys that tell inputs apart; the first one is `path`.
+        names: the keys that distinguish inputs; the first one is `path`.
     """
     for name in names:
         if mark.get(name) != here[name]:
