@@ -220,7 +220,7 @@ def _read_release(
     heads = columns[schema.person].codes.astype(np.int64) if schema.person and schema.person in columns else None
     persons = None if heads is None else dict.fromkeys(schema.published, heads)
     joint = all_secrets(schema)
-    reading = shape.read(columns, schema, persons, joints([*models, *filter(None, [joint])]))
+    reading = shape.read(columns, schema, persons, joints([*models, joint]))
     joint = joint if joint and reading.joins(joint.column) else None
     return (
         [*findings, *shape.disorder(columns, schema)],

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import sha256
 from typing import Any
 
 from closeknit.api.table_release import by_input_row, check_guarantees, release_table
 from closeknit.attacks.exchange import Repeat, Repeated
+from closeknit.core.coins import derive_seed
 from closeknit.core.columns import Columns
 from closeknit.core.date_shift import shift_dates
 from closeknit.core.errors import CloseknitError
@@ -52,7 +52,7 @@ def build_repeat(
     options: dict[str, Any] = {"suppress": suppress, "form": form}
 
     def repeat(columns: Columns, number: int) -> Repeated | None:
-        own = seed if number == 0 else int.from_bytes(sha256(f"{seed} {number}".encode()).digest()[:16], "big")
+        own = seed if number == 0 else derive_seed(seed, number)
         used = columns.select(schema.used)
         try:
             with warnings.catch_warnings():

@@ -123,7 +123,7 @@ def _certify_replay(
     persons = None if stream.schema.person is None else dict.fromkeys(schema.published, rows.persons[behind])
     own = [model for model in stream.models if not model.compares]
     joint = all_secrets(schema)
-    reading = generalized().read(released, schema, persons, joints([*own, *filter(None, [joint])]))
+    reading = generalized().read(released, schema, persons, joints([*own, joint]))
     suppressed, private = columns.rows - released.rows, PrivateContext(persons is not None)
     measured = Measurement.of(reading, own, suppressed=suppressed, private=private, joint=joint)
     refuse_unmet(measured.guarantees)

@@ -94,7 +94,7 @@ def joinable(reading: Reading) -> Iterator[tuple[str, ...]]:
     >>> [list(joinable(form.read(cells, schema))) for form in (ck.bucketized(), ck.multiset())]
     [[('disease', 'wage')], []]
     """
-    secrets = [name for name in reading.schema.sensitive if name not in reading.retained]
+    secrets = reading.exact_secrets
     for group in reading.column_groups or (tuple(secrets),):
         together = tuple(name for name in group if name in secrets)
         if len(together) > 1:

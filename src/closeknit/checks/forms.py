@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from closeknit.api.publishing import build_public_schema, publish_table
 from closeknit.checks.failures import require
 from closeknit.checks.methods import buckets_are_classes, exchange_cells
-from closeknit.checks.naive_cells import Row, covers, ends, group_rows, raw_text, rows_of, text_of, values_inside
+from closeknit.checks.naive_cells import Row, covers, ends, group_rows, raw_cells, rows_of, text_of, values_inside
 from closeknit.checks.tables import Case, fit_to_form
 from closeknit.checks.views import View, naive_labels, view
 from closeknit.core.certificate import model_form
@@ -152,7 +152,7 @@ def cells_hold_raw_values(form: Any, case: Case) -> None:
     shown, exact = seen.columns, seen.unchanged
     numbers = [name for name, kind in case.schema.quasi.items() if form.attested and kind.name in REPLACED]
     for name in dict.fromkeys([*(name for name in case.schema.quasi if name not in numbers), *exact]):
-        raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
+        raw = raw_cells(case.columns, name, case.schema.missing)
         for row, (cell,) in zip(origins[name], rows_of(shown, [name]), strict=True):
             held = cell == raw[row] if name in exact else covers(case.schema.quasi[name], cell, raw[row])
             require(held, f"column '{name}': {cell!r} does not contain {raw[row]!r}")
@@ -291,7 +291,7 @@ def numbers_are_what_they_claim(form: Any, case: Case) -> None:
         if kind.name != "numeric":
             continue
         label_of = dict(zip(places[name], (cell or "*" for (cell,) in rows_of(labelled, [name])), strict=True))
-        raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
+        raw = raw_cells(case.columns, name, case.schema.missing)
         for row, (cell,) in zip(origins[name], rows_of(shown, [name]), strict=True):
             members = [raw[i] for i in np.flatnonzero(class_of == class_of[row]).tolist()]
             require(_is_claimed(cells, kind, cell, label_of[row], members), f"column '{name}': {cell} for {label_of[row]}")

@@ -407,9 +407,9 @@ def refuse_whole(models: Iterable[Model], where: str) -> None:
             raise BadInput(f"{model.describe(None)} is judged on all written cells together, and {where}", right=right)
 
 
-def joints(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:
-    """The sensitive attributes that these guarantees count as one, in addition to each by itself."""
-    return tuple(dict.fromkeys(model.column for model in models if isinstance(model.column, tuple)))
+def joints(models: Iterable[Model | None]) -> tuple[tuple[str, ...], ...]:
+    """The sensitive attributes that these guarantees, if any, count as one, in addition to each by itself."""
+    return tuple(dict.fromkeys(model.column for model in models if model and isinstance(model.column, tuple)))
 
 
 def merging_holds(model: Model, splits_persons: bool) -> bool:

@@ -84,6 +84,11 @@ class Reading:
     raw: Schema | None = None
     count: Callable[[Int32, int], Classes] | None = None
 
+    @property
+    def exact_secrets(self) -> list[str]:
+        """The sensitive attributes whose written values are true: those that are not perturbed."""
+        return [name for name in self.schema.sensitive if name not in self.retained]
+
     def of(self, secret: Secret | None) -> Reading:
         """The classes in which an adversary sees this attribute."""
         if secret is None or not self.column_groups:

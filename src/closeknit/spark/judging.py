@@ -45,7 +45,7 @@ class Judge:
         names = list(self.secrets)
         known = {
             wanted: find_combinations(packs, [f"s{names.index(n)}" for n in wanted], [self.secrets[n] for n in wanted])
-            for wanted in joints([*self.models, *filter(None, [joint])])
+            for wanted in joints([*self.models, joint])
         }
         found = {wanted: combined for wanted, combined in known.items() if combined is not None}
         references = dict(self.references)
