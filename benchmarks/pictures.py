@@ -11,6 +11,7 @@ import altair as alt
 import polars as pl
 
 FOLDER = Path(__file__).with_name("pictures")
+DECADES = [0.1, 1, 10]  # ticks of a logarithmic axis of seconds: those of all places would overlap
 WIDTH, HEIGHT, SCALE = 300, 220, 1.5  # pixels of a panel, and of the file for each of them
 
 
@@ -74,7 +75,7 @@ def _chart(panel: Panel, names: list[str]) -> alt.Chart:
     # thousands and millions as k and M, but no thousandths as m
     labels = alt.Axis(tickCount=6, format="~s") if panel.log and most >= 100_000 else alt.Undefined
     along = alt.Scale(type="log") if panel.log_x else alt.Scale(zero=False, padding=12, nice=False)
-    ticks = sorted({point["x"] for point in points})
+    ticks = DECADES if panel.log_x else sorted({point["x"] for point in points})
     return (
         alt.Chart(pl.DataFrame(points, schema={"x": pl.Float64, "y": pl.Float64, "name": pl.String, "reported": pl.Boolean}))
         .mark_line(point=alt.OverlayMarkDef(size=45, filled=True))

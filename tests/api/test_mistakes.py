@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import polars as pl
 import pytest
+import yaml
+from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.api.recipe import Recipe
+from closeknit.cli.commands import app
 from closeknit.core.columns import Columns
 from closeknit.core.errors import MOST_COMPARED, BadInput, suggest_name
+from closeknit.datasets import hospital_recipe
 from closeknit.forms.release_reading import reading_of
+from closeknit.io.files import write_csv
 
 CELLS = {"age": [30, 31, 40, 41, 50, 52], "sex": list("ffmmff"), "disease": ["flu", "gout"] * 3}
 TABLE = Columns.of(CELLS)
@@ -212,3 +218,18 @@ def test_an_empty_table_is_neither_released_nor_audited() -> None:
     for call in (lambda: ck.anonymize(none, SCHEMA, [ck.KAnonymity(2)]), lambda: ck.audit(none, SCHEMA, [ck.KAnonymity(2)])):
         with pytest.raises(BadInput, match="has no rows"):
             call()
+
+
+@pytest.mark.parametrize("name", ["nowhere", "nowhere.csv", "nowhere.yml"])
+def test_a_file_that_is_not_there_is_missing_whatever_its_suffix(name: str) -> None:
+    for call in (ck.suggest, lambda file: ck.risk(file, certificate=file), lambda file: ck.attack(file)):
+        with pytest.raises(BadInput, match=r"(there is no such file or folder|cannot be read \(No such file)"):
+            call(name)
+
+
+def test_risk_of_a_release_that_is_not_there(tmp_path: Path) -> None:
+    write_csv(ck.datasets.hospital(30), tmp_path / "patients.csv")
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(hospital_recipe("patients.csv")), encoding="utf-8")
+    words = ["risk", tmp_path / "patients.csv", "--recipe", tmp_path / "recipe.yaml", "--release", tmp_path / "nowhere"]
+    refused = CliRunner().invoke(app, [str(word) for word in words])
+    assert refused.exit_code == 2 and "nowhere: there is no such file or folder; check the path" in refused.stderr

@@ -155,3 +155,9 @@ def test_a_mistake_in_a_guarantee_names_the_recipe_file(tmp_path: Path, model: s
     with pytest.raises(ck.BadInput, match=sentence) as caught:
         Recipe.read(file)
     assert caught.value.file == file
+
+
+def test_a_guarantee_on_an_unknown_column_names_the_recipe(folder: Path) -> None:
+    refused = run({**RECIPE, "models": [{"t_closeness": {"column": "pai", "t": 0.3}}]})
+    assert refused.exit_code == 2 and not Path("out").exists()
+    assert "recipe.yaml, column 'pai': t_closeness is requested for a column that is not sensitive" in refused.stderr

@@ -226,3 +226,20 @@ def test_what_is_no_release_is_refused() -> None:
 def test_help_teaches_by_example() -> None:
     shown = closeknit("attack", "--help")
     assert shown.exit_code == 0 and shown.stdout.count("closeknit attack") >= 3
+
+
+def test_another_release_without_its_certificate_is_refused_by_its_own_remedy(folder: Path) -> None:
+    refused = closeknit("attack", folder / "out", "--other", folder / "people.csv")
+    assert refused.exit_code == 2 and "--certificate" not in refused.stderr
+    assert "people.csv: there is no certificate.json next to it; name the public folder of the other release" in refused.stderr
+
+
+def test_a_recipe_without_data_is_not_asked_for_again(folder: Path, tmp_path: Path) -> None:
+    recipe = yaml.safe_load((folder / "recipe.yaml").read_text(encoding="utf-8"))
+    del recipe["data"]
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    untried = said(folder / "out", "--recipe", tmp_path / "recipe.yaml")["untried"]
+    by_recipe = [
+        reason for reason in untried if reason.partition(" needs ")[0] in BY_METHOD | {"candidate rows", "singling out"}
+    ]
+    assert len(by_recipe) == 6 and all("the recipe names no data; add the key data" in reason for reason in by_recipe)

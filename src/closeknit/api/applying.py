@@ -34,10 +34,11 @@ from closeknit.core.rank_swap import refuse_swaps
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table
-from closeknit.core.tree import STAR, Int32
+from closeknit.core.tree import STAR
 from closeknit.forms.cell_labels import text_order
 from closeknit.forms.generalized import Generalized
 from closeknit.io.csv import CsvFormat
+from closeknit.kernels.arrays import Int32
 from closeknit.release.local_release import LocalRelease
 from closeknit.release.origin import Origin
 from closeknit.release.recoding import Recoding

@@ -21,7 +21,7 @@ from closeknit.attacks.finding import Finding, findings_summary, worst_first
 from closeknit.attacks.minimality import Rerun
 from closeknit.attacks.on_release import try_release
 from closeknit.attacks.private_attacks import with_original, with_other, with_population
-from closeknit.attacks.requirements import BY_CLASS, NEEDS, ORIGINAL, list_applicable
+from closeknit.attacks.requirements import BY_CLASS, BY_RECIPE, NEEDS, ORIGINAL, list_applicable
 from closeknit.core.certificate import Certificate, Document
 from closeknit.core.columns import Columns
 from closeknit.core.covering import raw_schema
@@ -35,10 +35,12 @@ from closeknit.forms.release_reading import Published, reading_of
 from closeknit.io.canonical import content_hash
 from closeknit.io.csv import CsvFormat
 from closeknit.io.files import read
+from closeknit.io.source import NAME_IT
 from closeknit.io.sources import place_of
 from closeknit.release.public import TextRelease
 from closeknit.release.release_paths import find_certificate, read_certificate, release_file
 
+THEIRS = "name the public folder of the other release, or put its certificate next to it"
 Repetition = tuple[Rerun, NDArray[np.int32], Repeat, tuple[Method, Sequence[Model]]]
 
 
@@ -116,7 +118,7 @@ def attack(
     published, baskets = load_published(release, certificate, csv), _check_baskets(baskets)
     requested = Recipe.read(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
     schema = (requested.schema if requested is not None else None) if schema is None else require_schema(schema)
-    theirs = None if other is None else load_published(other, None, csv)
+    theirs = None if other is None else load_published(other, None, csv, THEIRS)
     shared = () if theirs is None else reading_of(theirs).schema.used
     table = _original(original, requested, schema, csv, published.certificate, shared)
     reading = reading_of(published)
@@ -130,22 +132,29 @@ def attack(
         known: dict[str, Any] = {"rerun": rerun, "class_of": class_of, "repeat": repeat, "made_by": made_by}
         found += with_original(published, table, schema, population=people, other=theirs, **known, **budgets)
         reasons += [again] if isinstance(again, str) else _list_inapplicable(found)
-        missing += ["exchange", *BY_CLASS] if isinstance(again, str) else []
+        missing += BY_RECIPE[1:] if isinstance(again, str) else []
         if rerun is not None and not reading.retained and all(each.attack != "minimality" for each in found):
             reasons.append("minimality: the method does not use a sensitive attribute, or the classes are too large")
         if reading.retained:
             reasons.append("intersection and minimality of a perturbed attribute: any person may have any value")
     else:
-        missing += ["minimality", "exchange", *BY_CLASS]
+        missing += BY_RECIPE
         found += with_population(published, people, schema) if people is not None else []
         found += with_other(published, theirs, people, schema) if theirs is not None else []
     if theirs is not None and all(each.attack != "row_join" for each in found):
         reasons.append("row join: the releases share no rows of sensitive or plain cells")
-    hints = [": give them, or the recipe that names them" if NEEDS[each].startswith(ORIGINAL) else "" for each in missing]
-    untried = [*reasons, *(f"{each} needs {NEEDS[each]}{hint}" for each, hint in zip(missing, hints, strict=True))]
+    untried = [*reasons, *(_explain_missing(each, requested is not None and table is None) for each in missing)]
     return AttackReport(
         closeknit=__version__, rows=published.columns.rows, findings=tuple(worst_first(found)), untried=tuple(untried)
     )
+
+
+def _explain_missing(attack: str, no_data: bool) -> str:
+    """Return what an attack needs; `no_data`: the recipe is there, and names no table."""
+    by_original = NEEDS[attack].startswith(ORIGINAL)
+    if no_data and (by_original or attack in BY_RECIPE):
+        return f"{attack} needs {ORIGINAL}: the recipe names no data; add the key data with the path of the table"
+    return f"{attack} needs {NEEDS[attack]}" + ": give them, or the recipe that names them" * by_original
 
 
 def _list_inapplicable(found: Sequence[Finding]) -> list[str]:
@@ -159,23 +168,23 @@ def _list_missing(reading: Reading, table: Columns | None, population: Columns |
     people = {"population linkage", "delta presence"} if population is not None else set()
     with_other = {"row join", *(["intersection"] if table is not None else [])} if other is not None else set()
     original = {"candidate rows", "matching buckets", "singling out"} if table is not None else set()
-    later = {"minimality", "exchange", *BY_CLASS}
-    return [attack for attack in list_applicable(reading) if attack not in people | with_other | original | later]
+    return [attack for attack in list_applicable(reading) if attack not in people | with_other | original | {*BY_RECIPE}]
 
 
-def load_published(release: Any, certificate: Any = None, csv: CsvFormat | None = None) -> Published:
+def load_published(release: Any, certificate: Any = None, csv: CsvFormat | None = None, right: str = NAME_IT) -> Published:
     """Return a release as it is, or read from a file with its certificate, which must match its cells.
+
+    `right`: what to do where there is no certificate next to the file.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
     >>> load_published(release) is release
     True
     """
-    if hasattr(release, "columns") and hasattr(release, "certificate") and certificate is None:
-        published: Published = release
-        return published
+    if isinstance(release, Published) and certificate is None:
+        return release
     release = release_file(release)
-    certificate = find_certificate(release) if certificate is None else certificate
+    certificate = find_certificate(release, right) if certificate is None else certificate
     if certificate is None:
         raise BadInput(f"{type(release).__name__} is not a release", right="give a Release, or a file and its certificate")
     claimed = read_certificate(certificate)
@@ -228,8 +237,7 @@ def _population(population: Any, reading: Reading, schema: Schema | None, csv: C
         try:
             raw.encode_column(columns[name], name, raw.quasi[name])
         except BadInput as bad:
-            file = place_of(population) or "the population"
-            raise BadInput(bad.what, file=file, column=bad.column, row=bad.row, right=bad.right) from None
+            raise bad.replace(file=place_of(population) or "the population") from None
     return columns
 
 
@@ -237,7 +245,7 @@ def _prepare_rerun(published: Published, table: Columns, requested: Recipe | Non
     """Return functions that repeat the release for other tables, the class of each row, and what made them; or why not."""
     if requested is None:
         return f"minimality needs {NEEDS['minimality']}"
-    recipe, schema = requested, requested.schema.model_copy(update={"identifier": ()})  # these were not even read
+    recipe, schema = requested, requested.schema.without_identifiers()  # these were not even read
     if recipe.stream is not None:
         return "minimality of a stream: its randomness comes from the private key in its checkpoint"
     if recipe.seed is None:
@@ -246,7 +254,7 @@ def _prepare_rerun(published: Published, table: Columns, requested: Recipe | Non
     def run(columns: Columns) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # these tables are hypothetical
-            own = Columns({name: columns[name] for name in schema.used}, columns.rows)  # without those of another release
+            own = columns.select(schema.used)  # without those of another release
             return anonymize(own, schema, recipe.models, recipe.method, **recipe.options)
 
     def rerun(columns: Columns) -> Columns | None:

@@ -29,7 +29,7 @@ from closeknit.core.audit import Audit, CheckedGuarantee, Recomputation, differe
 from closeknit.core.certificate import Certificate, Guarantee
 from closeknit.core.certifying import COUNTS_PERSONS, list_unprotected
 from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.errors import BadInput, refuse_empty, suggest_name
 from closeknit.core.formats import FORMAT
 from closeknit.core.formulas import formula_notes
 from closeknit.core.look_alikes import look_alike_notes
@@ -155,7 +155,7 @@ def _inspect_here(
     data: Any, schema: Schema, models: list[Model], shape: Form, suppressed: int, csv: CsvFormat | None, escapes: bool
 ) -> _Inspected:
     written, columns = read_cells(data, schema, shape, escapes, csv)
-    _refuse_empty(written)
+    refuse_empty(written.rows, what="the release")
     findings, seen, persons = _read_release(columns, schema, models, shape, suppressed)
     blocks, formulas = list(canonical_blocks(written)), formula_notes(columns)
     remote = isinstance(data, str) and "://" in data and data.endswith(".csv")
@@ -185,11 +185,6 @@ def _give_population(models: list[Model], population: Any, claimed: Certificate 
     if claimed and COUNTS_PERSONS in claimed.notes:
         return models, ["the population was not used: persons were counted, and their rows are not known"]
     return [model.with_population(population) for model in models], []
-
-
-def _refuse_empty(written: Columns) -> None:
-    if written.rows == 0:
-        raise BadInput("the release has no rows", right="give a table with at least one row")
 
 
 def _find_in_files(
@@ -225,7 +220,7 @@ def _read_release(
     heads = columns[schema.person].codes.astype(np.int64) if schema.person and schema.person in columns else None
     persons = None if heads is None else dict.fromkeys(schema.published, heads)
     joint = all_secrets(schema)
-    reading = shape.read(columns, schema, persons, joints([*models, *filter(None, [joint])]))
+    reading = shape.read(columns, schema, persons, joints([*models, joint]))
     joint = joint if joint and reading.joins(joint.column) else None
     return (
         [*findings, *shape.disorder(columns, schema)],

@@ -104,7 +104,7 @@ def compare(
     check_models(require_schema(schema), models, requested or build_from_form("form", rivals[0].usual_form, FORMS))
     progress("reading", 0.0)
     columns, _ = read_table(data, csv, schema)
-    schema = schema.model_copy(update={"identifier": ()})  # they are checked and dropped
+    schema = schema.without_identifiers()  # they are checked and dropped
     with deduplicate_warnings():
         guarantees = check_comparison(schema.encode(columns), models, rivals)
         run = _Run(

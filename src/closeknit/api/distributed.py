@@ -16,7 +16,7 @@ from closeknit.api.request_checks import check_roles, check_whole, refuse_repeat
 from closeknit.core.audit import Recomputation
 from closeknit.core.certificate import model_form
 from closeknit.core.certifying import note_formulas, refuse_unmet
-from closeknit.core.columns import Column, Columns
+from closeknit.core.columns import NO_CELLS, Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.formulas import formula_notes
 from closeknit.core.look_alikes import look_alike_notes, references_in, with_folded
@@ -35,7 +35,6 @@ from closeknit.release import Release, SparkRelease
 
 ENGINES = ("local", "spark")
 ON_SPARK = "Spark judges them in parts"
-NO_CELLS = Column(np.empty(0, dtype=object), np.empty(0, dtype=np.int32))
 
 
 def wants_spark(data: Any, engine: str | None, master: str | None) -> bool:

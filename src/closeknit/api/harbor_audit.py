@@ -11,7 +11,7 @@ import numpy as np
 
 from closeknit.api.suggestion import suggest
 from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, keep_printable, refuse_empty
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.record import Record
 from closeknit.core.row_sorting import groups
@@ -87,7 +87,7 @@ class HarborReport(Summarized, Record):
         lines.append(
             f"{len(self.findings)} findings" if self.findings else "no findings: the rule is not settled by this, see the notes"
         )
-        return "\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in line) for line in lines)
+        return "\n".join(map(keep_printable, lines))
 
     def __str__(self) -> str:
         return self.to_text()
@@ -116,8 +116,7 @@ def safe_harbor(
     small = None if zip3 is None else read_small_areas(zip3)
     file = release_file(data)
     columns = read(file, csv)
-    if columns.rows == 0:
-        raise BadInput("the table has no rows", right="give at least one row")
+    refuse_empty(columns.rows)
     names = _quasi_of(file, columns)
     group, count = groups([columns[name].coded for name in names], columns.rows)
     unique = int((np.bincount(group, minlength=count) == 1).sum()) if names else 0

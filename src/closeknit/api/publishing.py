@@ -88,7 +88,7 @@ def _certify_written(
     schema = build_public_schema(table.schema, shape.read_labels(judged.columns, table.schema))
     persons = None if table.persons is None else {name: table.persons[judged.rows_of(name)] for name in schema.published}
     joint = all_secrets(schema)
-    reading = shape.read(judged.columns, schema, persons, joints([*models, *filter(None, [joint])]))
+    reading = shape.read(judged.columns, schema, persons, joints([*models, joint]))
     reading = replace(reading, raw=table.schema)
     profiles = partial(_profiles, reading, written) if reading.column_groups else None
     measured = Measurement.of(

@@ -14,12 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from closeknit.api.presets import Preset, expand_preset
 from closeknit.core.certificate import model_form
+from closeknit.core.certifying import check_columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.method import Method
 from closeknit.core.model import Model, list_models
 from closeknit.core.params import build, build_from_form, number, take
 from closeknit.core.schema import Schema, explain_error
-from closeknit.core.strict_json import read_limited
+from closeknit.core.strict_json import read_text
 from closeknit.core.table import Form
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.io.csv import CsvFormat
@@ -30,6 +31,7 @@ from closeknit.methods import REGISTRY as METHODS
 from closeknit.methods import Knit, Mondrian
 from closeknit.models import REGISTRY as MODELS
 from closeknit.release import FORMATS
+from closeknit.streams.stream import Stream
 from closeknit.streams.stream_request import StreamRequest
 
 FormSpec = Form | str | Mapping[str, Any]  # a form, its name, or as a recipe writes it
@@ -73,7 +75,7 @@ class Recipe:
     """
 
     def __init__(self, keys: RecipeKeys, base: Path | None, file: object, preset: Preset | None = None) -> None:
-        self.preset = preset
+        self.preset, self.file = preset, file
         place = {"path": keys.data} if isinstance(keys.data, str) else dict(keys.data or {})
         self.data = _find_source(place, base)
         if self.data is None:
@@ -110,11 +112,16 @@ class Recipe:
             raise BadInput(what, right="run it with 'closeknit stream', or name a method instead of the stream")
         return self._method
 
+    def build_stream(self) -> Stream:
+        """A new stream; the recipe must describe one."""
+        assert self.stream is not None
+        return self.stream.build(self.schema, self.models, self.seed)
+
     @property
     def source(self) -> Source | Path | str:
         """The table as `anonymize` takes it; a recipe without one is refused."""
         if self.data is None:
-            raise BadInput("the recipe names no data", right="add the key data with the path of the table")
+            raise BadInput("the recipe names no data", file=self.file, right="add the key data with the path of the table")
         return self.data
 
     @property
@@ -132,27 +139,22 @@ class Recipe:
             keys = RecipeKeys.model_validate({"models": [], **forms} if "stream" in forms else dict(forms))
         except ValidationError as error:
             names = [field.alias or name for name, field in RecipeKeys.model_fields.items()]
-            bad = explain_error(error, "recipe", names)
-            raise BadInput(bad.what, file=file, right=bad.right) from None
+            raise explain_error(error, "recipe", names).replace(file=file) from None
         return cls(keys, base, file, preset)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Recipe:
         """Read a recipe from a YAML file; paths in it are relative to the file."""
         file = Path(path)
+        forms = parse_forms(read_text(file, "name a recipe file"), file)
         try:
-            text = read_limited(file)
-        except OSError as error:
-            raise BadInput(f"cannot be read ({error.strerror})", file=file, right="name a recipe file") from None
-        except UnicodeDecodeError:
-            raise BadInput("is not UTF-8 text", file=file, right="name a recipe file") from None
-        forms = parse_forms(text, file)
-        try:
-            return cls.of(forms, file.parent, file)
+            recipe = cls.of(forms, file.parent, file)
+            check_columns(recipe.schema, recipe.models)
+            return recipe
         except BadInput as bad:
             if bad.file is not None:
                 raise
-            raise BadInput(bad.what, file=file, column=bad.column, row=bad.row, right=bad.right) from None
+            raise bad.replace(file=file) from None
 
 
 def _find_source(place: Mapping[str, Any], base: Path | None) -> Source | Path | str | None:
@@ -231,7 +233,7 @@ def method_of(requested: MethodSpec) -> Method:
     >>> method_of({"sabre": {"fill": "knn"}}).fill
     'knn'
     """
-    method: Method = take("method", requested, METHODS, "run")
+    method: Method = take("method", requested, METHODS, Method)
     return method
 
 
@@ -241,7 +243,7 @@ def form_of(requested: FormSpec | None) -> Form | None:
     >>> form_of("bucketized")
     Bucketized(number='bucket')
     """
-    return None if requested is None else take("form", requested, FORMS, "write")
+    return None if requested is None else take("form", requested, FORMS, Form)
 
 
 def usual_method(form: Form | None) -> Method:

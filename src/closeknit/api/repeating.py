@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import sha256
 from typing import Any
 
 from closeknit.api.table_release import by_input_row, check_guarantees, release_table
 from closeknit.attacks.exchange import Repeat, Repeated
+from closeknit.core.coins import derive_seed
 from closeknit.core.columns import Columns
 from closeknit.core.date_shift import shift_dates
 from closeknit.core.errors import CloseknitError
@@ -47,13 +47,13 @@ def build_repeat(
     >>> (repeat(table, 0).class_of == release.partition).all()
     np.True_
     """
-    schema = schema.model_copy(update={"identifier": ()})
+    schema = schema.without_identifiers()
     all_models = [model for model in check_guarantees(schema, models, method, form) if not model.of_method]
     options: dict[str, Any] = {"suppress": suppress, "form": form}
 
     def repeat(columns: Columns, number: int) -> Repeated | None:
-        own = seed if number == 0 else int.from_bytes(sha256(f"{seed} {number}".encode()).digest()[:16], "big")
-        used = Columns({name: columns[name] for name in schema.used}, columns.rows)
+        own = seed if number == 0 else derive_seed(seed, number)
+        used = columns.select(schema.used)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # these tables are hypothetical

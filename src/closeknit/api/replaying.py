@@ -15,9 +15,10 @@ from closeknit.api.request_checks import read_table
 from closeknit.core.certificate import Certificate, model_form
 from closeknit.core.certifying import list_cell_notes, refuse_unmet
 from closeknit.core.columns import Column, Columns, concat_columns
-from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.errors import BadInput, Unsatisfiable, refuse_empty
 from closeknit.core.loss import list_texts
 from closeknit.core.measurement import Judged, Measurement, PrivateContext
+from closeknit.core.method import Method
 from closeknit.core.model import Model, joints
 from closeknit.core.params import choice
 from closeknit.core.reading import Reading
@@ -60,8 +61,7 @@ def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
     refuse_started(stream)
     choice("order", order, ORDERS)
     columns, _ = read_table(table, None, stream.schema)
-    if columns.rows == 0:
-        raise BadInput("the table has no rows", right="give at least one row")
+    refuse_empty(columns.rows)
     came = np.arange(columns.rows) if order == ORDERS[0] else stream.choice("replay").permutation(columns.rows)
     columns = columns.take(came)
     published = [*stream.blocks_of(columns), *stream.blocks_at_end()]
@@ -123,7 +123,7 @@ def _certify_replay(
     persons = None if stream.schema.person is None else dict.fromkeys(schema.published, rows.persons[behind])
     own = [model for model in stream.models if not model.compares]
     joint = all_secrets(schema)
-    reading = generalized().read(released, schema, persons, joints([*own, *filter(None, [joint])]))
+    reading = generalized().read(released, schema, persons, joints([*own, joint]))
     suppressed, private = columns.rows - released.rows, PrivateContext(persons is not None)
     measured = Measurement.of(reading, own, suppressed=suppressed, private=private, joint=joint)
     refuse_unmet(measured.guarantees)
@@ -148,7 +148,7 @@ def _recipe(stream: Stream, place: Source | str | PathLike[str] | None) -> dict[
     """Enough to run the stream again; the secret that it drew is in its checkpoint only."""
     others = ("schema", "models", "seed")
     params = {name: value for name, value in stream.init_params.items() if name not in others}
-    params |= {name: model_form(value) for name, value in params.items() if hasattr(value, "run")}
+    params |= {name: model_form(value) for name, value in params.items() if isinstance(value, Method)}
     recipe: dict[str, Any] = {}
     if place is not None:
         recipe["data"] = place.form() if isinstance(place, Source) else {"path": str(Path(place).resolve())}

@@ -62,9 +62,7 @@ def load_release(folder: Any, recipe: str | PathLike[str] | None = None) -> Rele
 def _load_private(recipe: Path) -> tuple[dict[str, object], Origin, NDArray[np.int32] | None]:
     """The recipe, the original that it names, and the class of each row where it was saved."""
     requested = Recipe.read(recipe)
-    if requested.data is None:
-        raise BadInput("the recipe names no data", file=recipe, right="add the key data with the path of the table")
-    columns = read(requested.data, requested.csv, requested.schema.list_needed)
+    columns = read(requested.source, requested.csv, requested.schema.list_needed)
     partition = _classes(recipe.with_name(CLASSES), columns.rows)
     counted = (
         None

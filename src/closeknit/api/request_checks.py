@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from closeknit.core.certifying import check_columns
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
-from closeknit.core.combined_secrets import parts, render_secret
-from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
+from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.kinds import texts_of
 from closeknit.core.method import Method
 from closeknit.core.model import Model, list_models, merging_holds
@@ -52,13 +52,7 @@ def check_roles(schema: Schema, models: Sequence[Model], method: Method) -> None
 def check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
     """Refuse guarantees about columns that are not sensitive, and those without a meaning in this form."""
     for model in list_models(models):
-        for name in parts(model.column):
-            if name not in schema.sensitive:
-                right = suggest_name(name, schema.sensitive)
-                raise BadInput(f"{model.name} is requested for a column that is not sensitive", column=name, right=right)
-        if not isinstance(model.column, str | None) and not model.joins:
-            right = "request it for each column separately, or t_closeness for them together"
-            raise BadInput(f"{model.name} cannot cover {render_secret(model.column)}", right=right)
+        check_columns(schema, [model])
         if model.over is not None:
             list_subsets(model.over, list(schema.quasi))
             if form.name != "generalized":
@@ -105,11 +99,10 @@ def read_table(data: Any, csv: CsvFormat | None, schema: Schema) -> tuple[Column
     except BadInput as bad:
         if bad.column not in schema.unique or bad.column is None:
             raise
-        right = f"{bad.right}, or list it under drop, which is not read"
-        raise BadInput(bad.what, file=bad.file, column=bad.column, row=bad.row, right=right) from None
+        raise bad.replace(right=f"{bad.right}, or list it under drop, which is not read") from None
     for name in schema.unique:
         check_identifier(columns[name], name, schema.missing, file)
-    return Columns({name: columns[name] for name in schema.used}, columns.rows), format
+    return columns.select(schema.used), format
 
 
 def check_identifier(column: Column, name: str, missing: Sequence[str] = (), file: object = None) -> None:

@@ -217,7 +217,7 @@ def _column_of(given: PER_ROW, what: str, columns: Columns) -> Column | None:
 
 def _check_household(column: Column | None, given: PER_ROW) -> Column | None:
     if column is not None and (column.codes < 0).any():
-        name, row = given if isinstance(given, str) else "household", int(np.argmax(column.codes < 0)) + 1
+        name, row = given if isinstance(given, str) else "household", column.first_row(-1)
         raise BadInput("the household is missing", column=name, row=row, right="give every row a household")
     return column
 

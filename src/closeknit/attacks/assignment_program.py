@@ -34,13 +34,12 @@ from closeknit.core.combined_secrets import Secret
 from closeknit.core.method import Veto
 from closeknit.core.row_sorting import groups
 from closeknit.core.table import Table
+from closeknit.kernels.arrays import Flags, Int64
 from closeknit.kernels.exchange.knit_guard import CAPS, CLOSENESS, ENTROPY, Guard
 
 NODES = 2_000  # subproblems of one solution; a bound is used where it is not the optimum
 ROUNDED = 1e-6  # what HiGHS may be off
 
-Int64 = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 Terms = dict[int, float]
 
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.attacks.assignment_program import Program
 from closeknit.core.combined_secrets import Secret
+from closeknit.kernels.arrays import Int64
 from closeknit.kernels.exchange.knit_guard import is_class_allowed
 
 TRIES = 48
-Int64 = NDArray[np.int64]
 
 
 @dataclass(eq=False)

@@ -25,9 +25,8 @@ from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.perturbation import Law, estimate_counts
 from closeknit.core.reading import Reading
 from closeknit.core.transition import Transition
+from closeknit.kernels.arrays import Int64, Reals
 
-Int64 = NDArray[np.int64]
-Reals = NDArray[np.float64]
 ROUNDED = 1e-12  # a chance that is 1 but for rounding; shares of rows are farther from 1 than that
 
 
@@ -142,7 +141,7 @@ def count_holders(classes: Classes, column: str) -> Int64:
 
 def refuse_unknown(reading: Reading, column: str) -> None:
     """Refuse a column that is not a sensitive attribute of the release."""
-    if column not in reading.schema.sensitive:
+    if column not in reading.schema.sensitive or column not in reading.columns:
         right = suggest_name(column, reading.schema.sensitive)
         raise BadInput("is no sensitive column of the release", column=column, right=right)
 

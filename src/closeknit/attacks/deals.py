@@ -17,12 +17,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
+from closeknit.kernels.arrays import Int64
 
-Int64 = NDArray[np.int64]
 Classes = Sequence[int] | NDArray[np.integer]
+
+
+def check_attacked(secret: str | None, schema: Schema) -> None:
+    """Refuse a column that is no sensitive attribute, and a schema without any."""
+    if not schema.sensitive or (secret is not None and secret not in schema.sensitive):
+        right = suggest_name(secret, schema.sensitive)
+        raise BadInput("is no sensitive attribute to attack", column=secret, right=right)
+
+
+def check_classes(class_of: Classes, original: Columns) -> Int64:
+    """Return the class of each row of a table; as many must be given as there are rows."""
+    if len(class_of) != original.rows:
+        right = f"give one class for each of the {original.rows:,} rows, as Release.partition does"
+        raise BadInput(f"{len(class_of):,} classes do not match the table", right=right)
+    return np.asarray(class_of, dtype=np.int64)
+
+
+def list_moved(schema: Schema) -> tuple[str, ...]:
+    """Return the columns whose cells change places, all of a row together: those that are no quasi-identifiers."""
+    return tuple(name for name in (*schema.sensitive, *schema.plain) if name not in schema.quasi)
+
+
+def move_cells(table: Columns, source: Int64, moved: Sequence[str]) -> Columns:
+    """Return the table in which row i has the cells of row `source[i]` in the moved columns."""
+    return Columns({name: column.take(source) if name in moved else column for name, column in table.items()}, table.rows)
 
 
 class _Class(NamedTuple):
@@ -75,12 +100,8 @@ class Deals:
     @classmethod
     def of(cls, original: Columns, class_of: Classes, schema: Schema, only: Sequence[int] | None = None) -> Deals:
         """Take all classes of a table, or those in `only`; -1 in `class_of` is a suppressed row."""
-        class_of = np.asarray(class_of, dtype=np.int64)
-        if len(class_of) != original.rows:
-            right = f"give one class for each of the {original.rows:,} rows, as Release.partition does"
-            raise BadInput(f"{len(class_of):,} classes do not match the table", right=right)
-        moved = tuple(name for name in (*schema.sensitive, *schema.plain) if name not in schema.quasi)
-        cells = [(original[name].codes + 1, len(original[name].values) + 1) for name in moved]
+        class_of, moved = check_classes(class_of, original), list_moved(schema)
+        cells = [original[name].coded for name in moved]
         kind_of = groups(cells, original.rows)[0]
         order = np.argsort(class_of, kind="stable")
         numbers, starts = np.unique(class_of[order], return_index=True)
@@ -148,5 +169,4 @@ class Deals:
         """Return the table in which the members have the cells of these slots."""
         source = np.arange(self.original.rows)
         source[self.members] = self.slots[1][slots]
-        dealt = {name: column.take(source) if name in self.moved else column for name, column in self.original.items()}
-        return Columns(dealt, self.original.rows)
+        return move_cells(self.original, source, self.moved)

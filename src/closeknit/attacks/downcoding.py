@@ -165,12 +165,11 @@ def _build_finding(facts: list[_Facts], table: Table, partition: Partition) -> F
     if cells == 0:
         raise NotApplicable("no cell is generalized", right="see record_linkage")
     recovered = narrowed = right = by_marginal = 0
-    order = np.argsort(partition.class_of, kind="stable")
-    starts = np.searchsorted(partition.class_of[order], np.arange(partition.count + 1))
+    rows = partition.list_rows()
     for fact in facts:
         exact = [a for a, b in fact.children if a == b and fact.exact]
         recovered, narrowed = recovered + len(exact), narrowed + len(fact.children) - len(exact)
-        here = table.quasi[order[starts[fact.number] : starts[fact.number + 1]], fact.column]
+        here = table.quasi[rows[fact.number], fact.column]
         right += int(np.isin(exact, here).sum())
         have = np.bincount(table.quasi[:, fact.column], minlength=fact.hi + 1)[fact.lo : fact.hi + 1]
         guesses = fact.lo + np.argsort(-have, kind="stable")[: len(exact)]

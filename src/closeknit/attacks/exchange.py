@@ -33,6 +33,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.attacks.deals import list_moved, move_cells
 from closeknit.attacks.finding import Detail, Finding
 from closeknit.attacks.intervals import mean_interval, share_interval
 from closeknit.core.columns import Columns
@@ -42,6 +43,7 @@ from closeknit.core.params import whole
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.io.canonical import content_hash
+from closeknit.kernels.arrays import Int64
 
 SEEDS = 6  # other seeds of each table
 TRIES = 200  # of drawing a person with a partner, in a row
@@ -50,7 +52,6 @@ CONFIDENCE = 0.95
 KNOWS = (
     "the method, all quasi-identifiers, the class of each person, and all sensitive values but which of two members has which"
 )
-Int64 = NDArray[np.int64]
 
 
 class Repeated(NamedTuple):
@@ -208,21 +209,17 @@ class _Sample:
             members = np.flatnonzero(release.class_of == release.class_of[first])
             source = self._exchange(members, first, rows) if release.class_of[first] >= 0 else None
             if source is not None:
-                moved = {name: column.take(source) if name in self._moved else column for name, column in columns.items()}
+                moved = move_cells(columns, source, list_moved(self.schema))
                 kinds = [each[rows] for each in self._kinds]
                 seen = _Seen.of(kinds[0], kinds[1], members)
-                return _Pair(self, columns, Columns(moved, columns.rows), release, seen, kinds[1][source])
+                return _Pair(self, columns, moved, release, seen, kinds[1][source])
         return None
-
-    @cached_property
-    def _moved(self) -> tuple[str, ...]:
-        return tuple(name for name in (*self.schema.sensitive, *self.schema.plain) if name not in self.schema.quasi)
 
     @cached_property
     def _kinds(self) -> tuple[Int64, Int64, Int64]:
         """Of each row: the combination of its quasi-identifiers, that of its sensitive cells, and its person."""
-        cells = {name: (self.original[name].codes + 1, len(self.original[name].values) + 1) for name in self.schema.used}
-        known, own = ([cells[name] for name in names] for names in (self.schema.quasi, self._moved))
+        cells = {name: self.original[name].coded for name in self.schema.used}
+        known, own = ([cells[name] for name in names] for names in (self.schema.quasi, list_moved(self.schema)))
         person = self.schema.person
         persons = np.arange(self.original.rows) if person is None else self.original[person].codes.astype(np.int64)
         quasi, moved = (groups(each, self.original.rows)[0].astype(np.int64) for each in (known, own))
@@ -247,7 +244,7 @@ class _Sample:
     @cached_property
     def _places(self) -> NDArray[np.float64]:
         """Quasi-identifiers of each row as numbers between 0 and 1."""
-        table = self.schema.model_copy(update={"identifier": ()}).encode(self.original)
+        table = self.schema.without_identifiers().encode(self.original)
         places = np.empty(table.quasi.shape)
         places[table.rows] = table.quasi / np.maximum([domain.size for domain in table.quasi_domains], 1)
         return places

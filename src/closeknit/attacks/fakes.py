@@ -12,14 +12,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from closeknit.core.row_sorting import groups
+from closeknit.core.row_sorting import groups, row_of_each
+from closeknit.kernels.arrays import Int32, Int64, Reals
 from closeknit.kernels.slicing.fakes import BucketIndex, contains_rows, count_admitted, fitting, index_buckets
-
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +107,7 @@ def distinct(tuples: Int32) -> Int32:
     """
     columns = [(column, int(column.max(initial=0)) + 1) for column in tuples.T]
     group, count = groups(columns, len(tuples))
-    one = np.empty((count, tuples.shape[1]), np.int32)
-    one[group] = tuples
-    return one
+    return tuples[row_of_each(group, count)]
 
 
 def _sizes(*tuples: Int32) -> Int64:

@@ -16,10 +16,11 @@ from functools import partial
 
 import numpy as np
 
-from closeknit.attacks.beliefs import ROUNDED, Beliefs, Int64, Reals
+from closeknit.attacks.beliefs import ROUNDED, Beliefs
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.finding_texts import certainty, percent, place, unit, value_name
 from closeknit.core.reading import Reading
+from closeknit.kernels.arrays import Int64, Reals
 
 KNOWS = "their own rows in the table, and the quasi-identifiers of another member of the same class"
 

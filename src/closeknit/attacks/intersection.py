@@ -35,12 +35,12 @@ from closeknit.core.params import whole
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
 from closeknit.forms.release_reading import Published, reading_of
+from closeknit.kernels.arrays import Int64
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 MOST = 50_000
-Int64 = NDArray[np.int64]
 
 
 def intersection(

@@ -17,7 +17,6 @@ from functools import partial
 from itertools import permutations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.attacks.beliefs import NotApplicable, refuse_unknown
 from closeknit.attacks.finding import Finding
@@ -27,9 +26,8 @@ from closeknit.core.combined_secrets import join_secrets, render_secret, secret_
 from closeknit.core.exact import sum_products
 from closeknit.core.reading import Reading, list_known_columns, secret_codes, without_markers
 from closeknit.core.row_sorting import Coded, groups
+from closeknit.kernels.arrays import Int32
 from closeknit.models.t_closeness import TCloseness
-
-Int32 = NDArray[np.int32]
 
 
 def joint_secrets(reading: Reading, columns: Sequence[str] | None = None) -> Finding:
@@ -96,7 +94,7 @@ def joinable(reading: Reading) -> Iterator[tuple[str, ...]]:
     >>> [list(joinable(form.read(cells, schema))) for form in (ck.bucketized(), ck.multiset())]
     [[('disease', 'wage')], []]
     """
-    secrets = [name for name in reading.schema.sensitive if name not in reading.retained]
+    secrets = reading.exact_secrets
     for group in reading.column_groups or (tuple(secrets),):
         together = tuple(name for name in group if name in secrets)
         if len(together) > 1:
@@ -136,5 +134,5 @@ def _find_classes(reading: Reading, names: tuple[str, ...]) -> tuple[Int32, int]
     group = next(group for group in reading.column_groups if names[0] in group)
     known = list_known_columns(group, names, reading.schema)
     cells = [without_markers(reading.columns[name], reading.schema.missing) for name in known]
-    codes = [(cell.codes + 1, len(cell.values) + 1) for cell in cells]
+    codes = [cell.coded for cell in cells]
     return groups([(reading.class_of, len(reading.classes)), *codes], reading.columns.rows)

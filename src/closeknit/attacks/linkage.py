@@ -29,8 +29,8 @@ from closeknit.core.kinds import Kind, texts_of
 from closeknit.core.reading import Reading, without_markers
 from closeknit.core.row_sorting import groups
 from closeknit.core.tree import STAR
+from closeknit.kernels.arrays import Reals
 
-Reals = NDArray[np.float64]
 LOOKS = 1000  # classes that are compared with all others
 
 
@@ -85,7 +85,7 @@ def _count_unique(reading: Reading) -> tuple[int, str]:
     for group in reading.column_groups:
         names = [name for name in group if name in reading.schema.quasi]
         cells = [without_markers(reading.columns[name], reading.schema.missing) for name in names]
-        alike, count = groups([(cell.codes + 1, len(cell.values) + 1) for cell in cells], reading.columns.rows)
+        alike, count = groups([cell.coded for cell in cells], reading.columns.rows)
         once = int((np.bincount(alike, minlength=count) == 1).sum()) if names else 0
         found.append((once, ", ".join(names) or "no column"))
     return max(found, key=lambda one: one[0])
@@ -134,7 +134,7 @@ def _ranges(column: Column, kind: Kind, markers: tuple[str, ...]) -> tuple[Reals
 def _nodes(kind: Kind) -> dict[str, tuple[float, float]]:
     """Return the leaf codes under each declared node."""
     try:
-        tree = kind.bind(np.array([], dtype=object))[0].tree
+        tree = kind.declared_domain.tree
     except BadInput:
         return {}
     if tree is None:

@@ -35,9 +35,8 @@ from closeknit.core.params import whole
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table
+from closeknit.kernels.arrays import Flags, Int64
 
-Int64 = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 KNOWS = (
     "iterated local recoding and its vectors of levels, all quasi-identifiers, and all sensitive values outside the class, "
     "those of suppressed rows included"
@@ -82,7 +81,7 @@ def local_recoding(
     if written.rows != original.rows or len(dropped) != original.rows:
         right = "give one written row for each original row, in the same order"
         raise BadInput(f"{written.rows:,} written rows do not match {original.rows:,} original ones", right=right)
-    cells = [(written[name].codes + 1, len(written[name].values) + 1) for name in schema.quasi]
+    cells = [written[name].coded for name in schema.quasi]
     class_of = np.where(dropped, -1, groups(cells, original.rows)[0])
     table, partition, judged = encode_classes(original, class_of, schema, models)
     mentioned = [model.column for model in judged if model.column is not None and secret in (None, model.column)]

@@ -36,8 +36,8 @@ from closeknit.core.params import whole
 from closeknit.core.reading import Reading
 from closeknit.core.row_sorting import Coded, groups
 from closeknit.core.table import WrittenTable
+from closeknit.kernels.arrays import Int32
 
-Int32 = NDArray[np.int32]
 MOST = 1 << 30  # steps: seconds
 DRAWS = 1 << 18
 FEW, SOME = 10, 20  # the classes of matching buckets in the source

@@ -29,24 +29,21 @@ from dataclasses import dataclass
 from math import log10
 
 import numpy as np
-from numpy.typing import NDArray
 
-from closeknit.attacks.deals import Classes, Deals
+from closeknit.attacks.deals import Classes, Deals, check_attacked
 from closeknit.attacks.finding import Detail, Finding
 from closeknit.attacks.finding_texts import certainty
 from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.limits import MOST_DRAWS
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
 from closeknit.io.canonical import content_hash
+from closeknit.kernels.arrays import Int64, Reals
 
 MOST = 200_000
 DRAWS = 2_000
 LARGE = 10**15  # beyond it only the order of magnitude of a number of ways is printed
 KNOWS = "the method and its seed, all quasi-identifiers, and the class of each person"
-Int64 = NDArray[np.int64]
-Reals = NDArray[np.float64]
 Rerun = Callable[[Columns], Columns | None]  # the written cells of a release of this table; None if it is refused
 
 
@@ -89,9 +86,7 @@ def minimality(
     >>> found.number, round(found.details["naive"], 3), found.details["ways"], found.details["that_give_the_release"]
     (1.0, 0.333, 360, 24)
     """
-    if not schema.sensitive or (secret is not None and secret not in schema.sensitive):
-        right = suggest_name(secret, schema.sensitive)
-        raise BadInput("is no sensitive attribute to attack", column=secret, right=right)
+    check_attacked(secret, schema)
     deals = Deals.of(original, class_of, schema, only)
     return try_ways(written, rerun, deals, most=most, draws=draws, seed=seed).finding(secret or next(iter(schema.sensitive)))
 

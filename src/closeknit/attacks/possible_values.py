@@ -14,20 +14,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.attacks.beliefs import NotApplicable
+from closeknit.attacks.beliefs import NotApplicable, refuse_unknown
 from closeknit.core.columns import Columns
 from closeknit.core.covering import Covering, list_known_quasi, raw_schema
-from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.reading import Reading, secret_codes, without_markers
-from closeknit.core.row_sorting import groups
+from closeknit.core.row_sorting import groups, row_of_each
 from closeknit.core.schema import Schema
 from closeknit.io.canonical import cell_texts
+from closeknit.kernels.arrays import Int32, Int64
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 BLOCK = 4096  # people whose candidates are listed at a time
 MISSING = ""
 
@@ -60,9 +58,7 @@ class Values:
 
 def read_secret(reading: Reading, secret: str) -> tuple[Int32, list[str]]:
     """Return the leaf codes of a written attribute (-1: suppressed), and the text of each leaf, the missing one last."""
-    if secret not in reading.schema.sensitive or secret not in reading.columns:
-        right = suggest_name(secret, reading.schema.sensitive)
-        raise BadInput("is no sensitive column of the release", column=secret, right=right)
+    refuse_unknown(reading, secret)
     if secret in reading.retained:
         raise NotApplicable("is perturbed: every person may have every value", column=secret, right="attack another column")
     codes, domain = secret_codes(reading.columns[secret], secret, reading.schema)
@@ -146,8 +142,7 @@ class _View:
         from scipy.sparse import csr_array
 
         unit_of, units = groups([(places, over.shape[1]), (self.bucket_of, self.buckets)], len(places))
-        row = np.empty(units, dtype=np.int64)
-        row[unit_of] = np.arange(len(places))
+        row = row_of_each(unit_of, units)
         here = over[:, places[row]]
         if candidates is not None:
             here = here.multiply(candidates[:, self.bucket_of[row]])

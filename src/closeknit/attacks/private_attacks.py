@@ -93,7 +93,7 @@ def with_original(
         found += with_population(published, population, schema)
     if class_of is not None:
         found += _run_if_applicable(downcoding, published, people, schema, class_of)
-    exact = [name for name in reading.schema.sensitive if name not in reading.retained]
+    exact = reading.exact_secrets
     if class_of is not None and made_by is not None and exact and not reading.retained and not reading.column_groups:
         mentioned = [name for name in exact if name in {model.column for model in made_by[1]}]
         budget = SOLVES if solves is None else solves
@@ -101,7 +101,7 @@ def with_original(
             refinement(people, class_of, schema, *made_by, name, solves=budget, seed=seed) for name in mentioned or exact[:1]
         ]
     if other is not None and others is not None:
-        shared = [name for name in exact if name in others.schema.sensitive and name not in others.retained]
+        shared = [name for name in exact if name in others.exact_secrets]
         found += [intersection(published, other, people, schema, name, seed=seed) for name in shared]
         found += with_other(published, other, people, schema)
     if schema.person is not None and schema.person in people:  # otherwise no person is known to have several rows

@@ -40,12 +40,11 @@ from closeknit.core.domain import read_ranges
 from closeknit.core.kinds import Numeric
 from closeknit.core.loss import cell_losses, list_texts
 from closeknit.core.reading import Reading
+from closeknit.core.row_sorting import row_of_each
 from closeknit.core.schema import Schema
 from closeknit.forms.release_reading import Published, reading_of
+from closeknit.kernels.arrays import Flags, Reals
 from closeknit.kernels.geometry.overlaps import box_tree, points_at_ends
-
-Reals = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 def range_ends(reading: Reading) -> Finding:
@@ -148,8 +147,7 @@ class _Descriptions:
     @classmethod
     def of(cls, covering: Covering, written: Columns, schema: Schema) -> _Descriptions:
         count, width = covering.lo.shape
-        row = np.empty(count, dtype=np.int64)
-        row[covering.box_of] = np.arange(written.rows)
+        row = row_of_each(covering.box_of, count)
         wanted, ends = np.zeros((count, width), dtype=bool), np.full((count, width, 2), -1, dtype=np.int32)
         alone, inside = np.zeros((count, width, 2)), np.zeros((count, width))  # shares of rows
         total = covering.people.sum()

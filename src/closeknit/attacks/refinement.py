@@ -35,14 +35,13 @@ from numpy.typing import NDArray
 from closeknit.attacks.assignment_program import Program
 from closeknit.attacks.assignment_trials import Trials
 from closeknit.attacks.compiled_guards import Guards
-from closeknit.attacks.deals import Classes
+from closeknit.attacks.deals import Classes, check_attacked, check_classes
 from closeknit.attacks.finding import Detail, Finding
 from closeknit.attacks.finding_texts import certainty, format_count, percent
 from closeknit.attacks.intervals import share_interval
 from closeknit.core.columns import Columns
 from closeknit.core.combined_secrets import Secret
 from closeknit.core.date_shift import list_shifted
-from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.limits import MOST_SOLVES
 from closeknit.core.look_alikes import with_folded
 from closeknit.core.method import Exclusion, Method, Vetoes, list_guarantees
@@ -50,6 +49,7 @@ from closeknit.core.model import Model, joints
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table
+from closeknit.kernels.arrays import Int64
 
 SOLVES = 200  # programs that are solved
 MOST = 4_000  # variables of a program
@@ -59,7 +59,6 @@ GIVEN = "; and, from the data owner, between which classes no improvement was le
 DERIVED = ("what the method did not do", "where no improvement was left over, which only the data owner can see,")
 COUNTED = ("members", "narrowed", "pairs", "excluded", "one_value_left", "guessed", "guessed_by_class")
 CONFIDENCE = 0.95
-Int64 = NDArray[np.int64]
 
 
 def refinement(
@@ -97,8 +96,7 @@ def refinement(
     (1.0, 0.333, 2)
     """
     solves = whole("solves", solves, 1, MOST_SOLVES)
-    if not schema.sensitive or (secret is not None and secret not in schema.sensitive):
-        raise BadInput("is no sensitive attribute to attack", column=secret, right=suggest_name(secret, schema.sensitive))
+    check_attacked(secret, schema)
     guarantees = [model for model in list_guarantees(method, schema, models) if not model.of_method]
     mentioned = [model.column for model in guarantees if model.column is not None]
     target = secret if secret is not None else next(iter([*mentioned, *schema.sensitive]))
@@ -131,12 +129,9 @@ def encode_classes(
     original: Columns, class_of: Classes, schema: Schema, models: Sequence[Model]
 ) -> tuple[Table, Partition, list[Model]]:
     """Return the coded table, its classes, and the guarantees that a method sees."""
-    class_of = np.asarray(class_of, dtype=np.int64)
-    if len(class_of) != original.rows:
-        right = f"give one class for each of the {original.rows:,} rows, as Release.partition does"
-        raise BadInput(f"{len(class_of):,} classes do not match the table", right=right)
-    own = schema.model_copy(update={"identifier": ()})
-    table = own.encode(Columns({name: original[name] for name in own.used}, original.rows)).join_secrets(joints(models))
+    class_of = check_classes(class_of, original)
+    own = schema.without_identifiers()
+    table = own.encode(original.select(own.used)).join_secrets(joints(models))
     return table, Partition.of(class_of[table.rows]), with_folded(models, table)
 
 
@@ -165,12 +160,11 @@ def refine_classes(
     if secret not in guards.secrets or guards.open_ended:
         why = f"a guarantee of `{secret}`, or another one, has no linear form, so it may have vetoed anything"
         return _build_empty(secret, f"There is nothing to derive: {why}. This does not show that the method is safe.", {})
-    order = np.argsort(partition.class_of, kind="stable")
-    starts = np.searchsorted(partition.class_of[order], np.arange(partition.count + 1))
+    rows = partition.list_rows()
     for number in np.random.default_rng(seed).permutation(partition.count).tolist():
         if tally.solves >= solves:
             break
-        members = order[starts[number] : starts[number + 1]]
+        members = rows[number]
         excluded = None if vetoes.excluded is None else tally.note_conditions(vetoes.excluded(number))
         program = Program.of(table, members, vetoes.of_class(number), guards, MOST, excluded)
         tally.looked_at += 1

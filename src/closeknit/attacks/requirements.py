@@ -35,6 +35,7 @@ TO_RECIPIENTS = {  # they have no recipe, and a public file does not mention one
     "downcoding": "the original rows with the class of each; `range_ends` has what follows from ranges alone",
 }
 BY_CLASS = ("refinement", "downcoding")  # attacks that need the class of each row
+BY_RECIPE = ("minimality", "exchange", *BY_CLASS)  # attacks that rerun the method
 
 
 def list_applicable(reading: Reading) -> list[str]:
@@ -49,11 +50,11 @@ def list_applicable(reading: Reading) -> list[str]:
     >>> list_applicable(reading_of(ck.anonymize(table, schema, [ck.LDiversity("disease", 2)], form="multiset")))[:2]
     ['matching buckets', 'delta presence']
     """
-    shared, by_recipe = ["delta presence", "intersection", "row join"], ["minimality", "exchange", *BY_CLASS]
+    shared = ["delta presence", "intersection", "row join"]
     if reading.column_groups:
-        return ["matching buckets", *shared, *by_recipe]
+        return ["matching buckets", *shared, *BY_RECIPE]
     ranges = ["singling out"] if any(isinstance(kind, Numeric) for kind in reading.schema.quasi.values()) else []
-    return ["candidate rows", "population linkage", *shared, *ranges, *by_recipe]
+    return ["candidate rows", "population linkage", *shared, *ranges, *BY_RECIPE]
 
 
 def list_untried(reading: Reading) -> list[str]:

@@ -38,9 +38,9 @@ from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.forms.release_reading import Published, reading_of
 from closeknit.io.canonical import cell_texts
+from closeknit.kernels.arrays import Int64
 from closeknit.kernels.geometry.overlaps import box_tree, overlapping, overlapping_weight
 
-Int64 = NDArray[np.int64]
 Texts = NDArray[np.object_]
 LISTED = 1000  # rows in both cells that are examined to count persons
 ROOM = 1 << 22  # of them at a time

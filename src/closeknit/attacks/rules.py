@@ -32,8 +32,8 @@ from closeknit.core.limits import MOST_COMBINATIONS
 from closeknit.core.params import whole
 from closeknit.core.reading import Reading, find_stars, without_markers
 from closeknit.core.row_sorting import groups
+from closeknit.kernels.arrays import Int64
 
-Int64 = NDArray[np.int64]
 MOST = 1 << 22  # sets of items, with repetitions, that are examined for one size
 
 
@@ -250,7 +250,7 @@ def _by_number(reading: Reading, column: str, by: str, known_class: bool) -> Bas
     shown, numbers = without_markers(reading.columns[column], reading.schema.missing), reading.columns[by]
     kept = np.flatnonzero(~find_stars(reading.columns[column]))
     owner = reading.of(column).class_of[kept] if known_class else np.zeros(len(kept), np.int32)
-    rows = [(owner, int(owner.max(initial=0)) + 1), (numbers.codes[kept] + 1, len(numbers.values) + 1)]
+    rows = [(owner, int(owner.max(initial=0)) + 1), numbers.take(kept).coded]
     basket, count = groups(rows, len(kept))
     texts = texts_of(shown.values)
     order = np.argsort(np.array(texts, dtype=object), kind="stable")

@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.attacks.beliefs import Beliefs, Int64, NotApplicable, measure_gain
+from closeknit.attacks.beliefs import Beliefs, NotApplicable, measure_gain
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_count, not_shown, percent, place
 from closeknit.core.domain import Domain
@@ -28,6 +28,7 @@ from closeknit.core.exact import Number, plain_number, sum_products
 from closeknit.core.params import number
 from closeknit.core.reading import Reading
 from closeknit.core.tree import Tree
+from closeknit.kernels.arrays import Int64
 from closeknit.models.t_closeness import default_distance
 from closeknit.models.value_sets import reach_of
 

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from closeknit.api.publishing import build_public_schema, publish_table
 from closeknit.checks.failures import require
 from closeknit.checks.methods import buckets_are_classes, exchange_cells
-from closeknit.checks.naive_cells import Row, covers, ends, group_rows, raw_text, rows_of, text_of, values_inside
+from closeknit.checks.naive_cells import Row, covers, ends, group_rows, raw_cells, rows_of, text_of, values_inside
 from closeknit.checks.tables import Case, fit_to_form
 from closeknit.checks.views import View, naive_labels, view
 from closeknit.core.certificate import model_form
 from closeknit.core.columns import Columns
 from closeknit.core.model import Model
+from closeknit.core.params import spec
 from closeknit.core.reading import Reading
 from closeknit.core.table import Partition, Table, WrittenTable
 from closeknit.models import KAnonymity, TCloseness
@@ -39,7 +40,8 @@ def fit_form(form: Any, case: Case) -> tuple[Any, Case] | None:
     Column groups in a parameter set stand for as many groups of the table's columns: these are dealt to them in turn, so that
     sensitive attributes share a group with quasi-identifiers, and plain columns are in some group.
     """
-    named = getattr(form, "columns", None)
+    params = spec(form)
+    named = params.get("columns")
     if named and form.name == "sliced":
         if len(case.schema.published) < len(named):
             return None
@@ -50,7 +52,7 @@ def fit_form(form: Any, case: Case) -> tuple[Any, Case] | None:
     if fit is None or (form.snap and stepless):
         return None
     secrets = [cell for name in fit.schema.sensitive for (cell,) in rows_of(fit.columns, [name], fit.schema.missing)]
-    return None if not getattr(form, "missing", True) and None in secrets else (form, fit)
+    return None if form.name == "perturbed" and not params.get("missing") and None in secrets else (form, fit)
 
 
 def some_classes(case: Case) -> NDArray[np.int64]:
@@ -150,7 +152,7 @@ def cells_hold_raw_values(form: Any, case: Case) -> None:
     shown, exact = seen.columns, seen.unchanged
     numbers = [name for name, kind in case.schema.quasi.items() if form.attested and kind.name in REPLACED]
     for name in dict.fromkeys([*(name for name in case.schema.quasi if name not in numbers), *exact]):
-        raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
+        raw = raw_cells(case.columns, name, case.schema.missing)
         for row, (cell,) in zip(origins[name], rows_of(shown, [name]), strict=True):
             held = cell == raw[row] if name in exact else covers(case.schema.quasi[name], cell, raw[row])
             require(held, f"column '{name}': {cell!r} does not contain {raw[row]!r}")
@@ -263,7 +265,7 @@ def snapped_ends_are_on_grid(form: Any, case: Case) -> None:
 
 def stars_or_values(form: Any, case: Case) -> None:
     """With `cells="stars"` a cell is `*`, or the single cell that every row of its class would have alone."""
-    if getattr(form, "cells", "") != "stars":
+    if spec(form).get("cells") != "stars":
         return
     class_of, table = some_classes(case), case.schema.encode(case.columns)
     alone, together = (
@@ -279,7 +281,7 @@ def stars_or_values(form: Any, case: Case) -> None:
 
 def numbers_are_what_they_claim(form: Any, case: Case) -> None:
     """A middle follows from the range, a mean or median from the raw values, and a drawn value is below its label."""
-    cells = getattr(form, "cells", "ranges")
+    cells = spec(form).get("cells", "ranges")
     if cells in ("ranges", "stars", "bounds"):
         return
     shown, _, origins = write_once(form, case)
@@ -289,7 +291,7 @@ def numbers_are_what_they_claim(form: Any, case: Case) -> None:
         if kind.name != "numeric":
             continue
         label_of = dict(zip(places[name], (cell or "*" for (cell,) in rows_of(labelled, [name])), strict=True))
-        raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
+        raw = raw_cells(case.columns, name, case.schema.missing)
         for row, (cell,) in zip(origins[name], rows_of(shown, [name]), strict=True):
             members = [raw[i] for i in np.flatnonzero(class_of == class_of[row]).tolist()]
             require(_is_claimed(cells, kind, cell, label_of[row], members), f"column '{name}': {cell} for {label_of[row]}")

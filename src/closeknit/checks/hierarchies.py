@@ -99,7 +99,7 @@ def losses_are_shares(kind: Any, values: list[Any]) -> None:
 
 def kind_bins(kind: Any) -> bool:
     """Return whether a single leaf of this kind is an interval, whose loss is its width."""
-    return any(getattr(kind, coded, None) for coded in ("bins", "coarsen", "top", "bottom", "keep", "level"))
+    return not {"bins", "coarsen", "top", "bottom", "keep", "level"}.isdisjoint(kind.spec())
 
 
 def cells_are_read_back(kind: Any, values: list[Any]) -> None:

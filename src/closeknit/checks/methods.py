@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from closeknit.api import anonymize, audit
 from closeknit.api.recipe import build_from_form
 from closeknit.checks.failures import require, require_refusal
-from closeknit.checks.naive_cells import covers, raw_text, rows_of
+from closeknit.checks.naive_cells import covers, raw_cells, rows_of
 from closeknit.checks.oracle import DEFINITIONS, oracle_vacuous
-from closeknit.checks.tables import Case, weighs_buckets
+from closeknit.checks.tables import Case
 from closeknit.checks.verdicts import classes_together_meet, judge_class, list_groups, oracle_view, whole_release_meets
 from closeknit.checks.views import View, view
 from closeknit.core.columns import Column, Columns
@@ -78,7 +78,7 @@ def guarantee_met(method: Any, case: Case) -> None:
         if model.name not in DEFINITIONS:  # of a user: judged by itself, on the classes that are read back
             require(model.holds(reading_of(release).of(model.column).classes).all(), f"a class does not meet {model}")
             continue
-        if weighs_buckets(model) and heads is None:
+        if model.weighs_buckets and heads is None:
             whole_release_meets(model, shown, origins)
             continue
         if model.budget:
@@ -127,7 +127,7 @@ def raw_value_inside(method: Any, case: Case) -> None:
     release = run_once(method, case)
     shown, origins = view_release(release, case), _origins(release, case)
     for name, kind in case.schema.quasi.items():
-        raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
+        raw = raw_cells(case.columns, name, case.schema.missing)
         for row, (cell,) in zip(origins[name], rows_of(release.columns, [name]), strict=True):
             require(covers(kind, cell, raw[row]), f"column '{name}': {cell!r} does not contain {raw[row]!r}")
     for group in shown.groups:
@@ -156,7 +156,7 @@ def missing_is_a_value(method: Any, case: Case) -> None:
     release = run_once(method, case)
     lined_up, origins = view_release(release, case).number is None, _origins(release, case)
     for name in case.schema.quasi:
-        raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
+        raw = raw_cells(case.columns, name, case.schema.missing)
         cells, origin = [cell for (cell,) in rows_of(release.columns, [name])], origins[name]
         if not lined_up:
             for cell, row in zip(cells, origin, strict=True):
@@ -271,7 +271,7 @@ def audit_agrees(method: Any, case: Case) -> None:
     require(not found.findings, f"an audit finds: {found.findings}")
     for guarantee, model in zip(found.guarantees, models, strict=True):
         hidden = case.schema.person is not None and "persons" in model.needs
-        if weighs_buckets(model) and guarantee.status == "not checkable":
+        if model.weighs_buckets and guarantee.status == "not checkable":
             continue  # it is about the rows of the original table
         vacuous = excludes_nothing(model, release.columns, method, case)
         right = "not checkable" if hidden else "vacuous" if vacuous else "recomputed"

@@ -38,9 +38,14 @@ def raw_text(cell: object, markers: Sequence[str]) -> str | None:
     return None if text in markers else text
 
 
+def raw_cells(columns: Columns, name: str, markers: Sequence[str]) -> list[str | None]:
+    """Return the cells of a column as `raw_text` does."""
+    return [raw_text(cell, markers) for cell in columns[name].cells()]
+
+
 def rows_of(columns: Columns, names: Sequence[str], markers: Sequence[str] = ()) -> list[Row]:
     """Return the cells of these columns, row by row."""
-    texts = [[raw_text(cell, markers) for cell in columns[name].cells()] for name in names]
+    texts = [raw_cells(columns, name, markers) for name in names]
     return list(zip(*texts, strict=True)) if texts else [()] * columns.rows
 
 

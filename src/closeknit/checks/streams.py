@@ -43,7 +43,7 @@ class Log:
     waiting: list[int] = field(default_factory=list)
 
     def note(self, arrived: int, now: float, batches: Iterator[Columns]) -> None:
-        self.batches += [(len(self.arrived), as_rows(batch)) for batch in batches]
+        self.batches += [(len(self.arrived), batch.list_rows()) for batch in batches]
         self.arrived.append(arrived)
         self.now.append(now)
         self.published.append(len(self.rows))
@@ -86,12 +86,6 @@ def as_columns(case: StreamCase, first: int, end: int) -> Columns:
     """Return some rows as `io` would read them."""
     names = [*case.schema.used, *case.schema.identifier]
     return Columns.of({name: [row[name] for row in case.rows[first:end]] for name in names})
-
-
-def as_rows(columns: Columns) -> list[Row]:
-    """Return cells row by row."""
-    cells = {name: column.cells() for name, column in columns.items()}
-    return [{name: column[i] for name, column in cells.items()} for i in range(columns.rows)]
 
 
 @lru_cache(maxsize=4)  # the checks of one case follow one another
@@ -183,7 +177,7 @@ def guarantees_at_every_instant(make: Make, case: StreamCase) -> None:
     if not case.tagged:
         return
     where, published = position_of(case), defaultdict[tuple[Any, ...], list[int]](list)
-    alone = getattr(log.stream, "reuse", False) is True
+    alone = log.stream.reuse is True
     models = [model for model in log.stream.models if not model.compares and model.name in DEFINITIONS]
     for _, batch in log.batches:
         require(len({label(log.stream, row) for row in batch}) == 1, "a batch is not one class")
@@ -192,7 +186,7 @@ def guarantees_at_every_instant(make: Make, case: StreamCase) -> None:
         seen += mine
         for rows in [seen] if alone else [seen, mine]:
             for model in models:
-                if getattr(model, "reference", None) is not None:
+                if model.reference is not None:
                     require(is_close_to_declared(model, case, rows), f"a batch does not meet {model}")
                     continue
                 params: dict[str, Any] = dict(spec(model))
@@ -318,7 +312,7 @@ def blocks_change_nothing(make: Make, case: StreamCase) -> None:
 
     def send() -> None:
         if block:
-            out.extend(as_rows(stream.push_many(as_columns(case, block[0], block[-1] + 1))))
+            out.extend(stream.push_many(as_columns(case, block[0], block[-1] + 1)).list_rows())
         block.clear()
 
     for i, now in events(stream, case):
@@ -373,7 +367,7 @@ def certificate_is_true(make: Make, case: StreamCase) -> None:
         (model,) = (model_of[name] for name in guarantee.model)
         hidden = model.compares or (case.schema.person is not None and "persons" in model.needs)
         require((guarantee.status == "attested") == hidden, f"{guarantee.text}: it is {guarantee.status}")
-        if "k_anonymity" in guarantee.model and not hidden and sizes and not getattr(log.stream, "reuse", False):
+        if "k_anonymity" in guarantee.model and not hidden and sizes and not log.stream.reuse:
             require(guarantee.measured == min(sizes), f"the smallest batch has {min(sizes)} rows, not {guarantee.measured}")
 
 
@@ -388,7 +382,7 @@ def replay_is_a_release(make: Make, case: StreamCase) -> None:
         require(not log.rows, "the table is refused, but the stream published rows")
         return
     names = list(log.rows[0])
-    shown = Counter(tuple(text_of(row[name]) for name in names) for row in as_rows(release.columns))
+    shown = Counter(tuple(text_of(row[name]) for name in names) for row in release.columns.list_rows())
     require(shown == Counter(tuple(text_of(row[name]) for name in names) for row in log.rows), "the release has different rows")
     suppressed = int((release.partition < 0).sum())
     require(suppressed == log.stream.counters.suppressed, "the partition has a different number of suppressed rows")

@@ -65,9 +65,7 @@ def fit_to_method(method: Any, case: Case) -> Case | None:
         return None
     if set(case.schema.quasi) & set(case.schema.sensitive) and not method.serves_both:
         return None
-    if hasattr(method, "min_bucket") and case.columns.rows < max(2, method.min_bucket or 0):
-        return None
-    if getattr(method, "attached", 0) > len(_list_linkable(case)):
+    if case.columns.rows < method.least_rows or method.attached > len(_list_linkable(case)):
         return None
     fit = fit_to_form(method.usual_form, case, own_groups=True)
     if fit is None:
@@ -76,7 +74,9 @@ def fit_to_method(method: Any, case: Case) -> Case | None:
     brought = list_guarantees(method, fit.schema, ())
     if not all(model.holds(whole).all() for model in brought):
         return None
-    if any(map(weighs_buckets, brought)):  # such a guarantee excludes others, and persons are judged in each bucket alone
+    if any(
+        model.weighs_buckets for model in brought
+    ):  # such a guarantee excludes others, and persons are judged in each bucket alone
         return replace(fit, models=()) if len(brought) == 1 and fit.schema.person is None else None
     if can_plan(method, list_guarantees(method, fit.schema, fit.models)):
         return fit
@@ -97,11 +97,6 @@ def _list_linkable(case: Case) -> list[str]:
     names = [name for name in case.schema.quasi if name not in case.schema.sensitive]
     few = [name for name in names if 10 * len(set(case.columns[name].cells())) <= case.columns.rows]
     return few[: len(names) - 1]
-
-
-def weighs_buckets(model: Any) -> bool:
-    """Return whether a guarantee judges all buckets that a person may be in, instead of each bucket alone."""
-    return "release" in model.needs and getattr(model, "weight", "local") != "local"
 
 
 def fit_to_form(form: str, case: Case, own_groups: bool = False) -> Case | None:

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from closeknit.cli.command_errors import handle_errors
-from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format
-from closeknit.cli.options import Force, free_folder, print_utf8, shorten_path
+from closeknit.cli.csv_options import NO_CSV, CsvOptions
+from closeknit.cli.options import Force, expand_groups, free_folder, print_utf8, shorten_path
 
 
+@expand_groups
 def apply(
     recoding: Annotated[Path, typer.Argument(metavar="RECODING", help="The recoding.json of an earlier private folder.")],
     file: Annotated[str, typer.Argument(metavar="FILE", help="The later rows, with the columns of the earlier table.")],
@@ -19,10 +20,7 @@ def apply(
         Path, typer.Option("-o", "--output", help="Folder of the release; FOLDER.private gets the private files.")
     ],
     suppress: Annotated[float, typer.Option(min=0, max=1, help="Largest share of the rows that may be suppressed.")] = 0.0,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
+    written: CsvOptions = NO_CSV,
     force: Force = False,
 ) -> None:
     """Write later rows with the labels of an earlier release, as a release of their own.
@@ -40,8 +38,7 @@ def apply(
 
         folder = free_folder(output, force)
         assert folder is not None
-        csv = csv_format(delimiter, encoding, decimal, thousands)
-        release = apply_recoding(recoding, source_of(file, {}), suppress=suppress, csv=csv)
+        release = apply_recoding(recoding, source_of(file, {}), suppress=suppress, csv=written.format)
         release.save(folder, force=force)
         print_utf8(f"{release.certificate}\n\n")
         typer.echo(f"{shorten_path(folder)}/  public, may be shared; {shorten_path(folder)}.private/  private, do not share")

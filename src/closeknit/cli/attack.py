@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from closeknit.cli.command_errors import handle_errors
-from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format
+from closeknit.cli.csv_options import NO_CSV, CsvOptions
 from closeknit.cli.database_options import Table, data_of
-from closeknit.cli.options import Json, print_utf8
+from closeknit.cli.options import Json, expand_groups, print_utf8
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from closeknit.api import AttackReport
 
 
+@expand_groups
 def attack(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A release: its file, its public folder, or a database.")],
     table: Table = None,
@@ -44,10 +45,7 @@ def attack(
         int | None,
         typer.Option(min=2, help="Rerun the method on so many rows around a drawn person; default: on the whole table."),
     ] = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
+    written: CsvOptions = NO_CSV,
     as_json: Json = False,
 ) -> None:
     """Run attacks on a release and print their results, worst first, and which attacks could not run.
@@ -74,7 +72,7 @@ def attack(
             runs=runs,
             solves=solves,
             neighbours=neighbours,
-            csv=csv_format(delimiter, encoding, decimal, thousands),
+            csv=written.format,
         )
         if as_json:
             print_utf8(found.to_json())

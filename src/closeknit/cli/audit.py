@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from closeknit.cli.command_errors import handle_errors
-from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format
+from closeknit.cli.csv_options import NO_CSV, CsvOptions
 from closeknit.cli.database_options import Table, data_of
 from closeknit.cli.harbor import Reference, Zip3, audit_harbor
-from closeknit.cli.options import Engine, HeaderRow, Json, Labels, Master, Sheet, Version
+from closeknit.cli.options import Engine, HeaderRow, Json, Labels, Master, Sheet, Version, expand_groups
 
 Population = Annotated[
     str | None,
@@ -29,6 +29,7 @@ class AuditFormat(StrEnum):
     junit = "junit"
 
 
+@expand_groups
 def audit(
     files: Annotated[
         list[str],
@@ -45,10 +46,7 @@ def audit(
     examples: Annotated[bool, typer.Option("--examples", help="With --safe-harbor: show values; do not share them.")] = False,
     key: Annotated[Path | None, typer.Option(help="The signer's public key: verify the signature.", metavar="FILE")] = None,
     population: Population = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
+    written: CsvOptions = NO_CSV,
     sheet: Sheet = None,
     header_row: HeaderRow = None,
     labels: Labels = None,
@@ -81,7 +79,7 @@ def audit(
     if safe_harbor:
         if len(files) > 1 or population is not None:
             raise typer.BadParameter("--safe-harbor looks at one table at a time, without a population")
-        audit_harbor(files[0], reference, zip3, csv_format(delimiter, encoding, decimal, thousands), examples, as_json)
+        audit_harbor(files[0], reference, zip3, written.format, examples, as_json)
         return
     if reference is not None or zip3 is not None or examples:
         raise typer.BadParameter("--reference, --zip3 and --examples belong to --safe-harbor")
@@ -92,7 +90,7 @@ def audit(
 
         place = {"table": table, "sheet": sheet, "header": header_row, "labels": labels, "version": version}
         options: dict[str, Any] = {"engine": engine, "master": master, "population": population}
-        options["csv"] = csv_format(delimiter, encoding, decimal, thousands)
+        options["csv"] = written.format
         if recipe is not None:
             requested = Recipe.read(recipe)
             options |= {"schema": requested.schema, "models": requested.models, "form": requested.form}

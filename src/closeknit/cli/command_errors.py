@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import typer
 
-from closeknit.core.errors import BadInput, CloseknitError
+from closeknit.core.errors import BadInput, CloseknitError, keep_printable
 
 STOPPED = 130  # the shells' status after an interrupt
 NO_READER = 141  # and after a closed pipe
@@ -19,7 +19,7 @@ NO_READER = 141  # and after a closed pipe
 
 def print_stderr(sentence: str) -> None:
     """Print one line on stderr; line breaks and control characters in a quoted value must not break the line."""
-    line = "".join(sign if sign.isprintable() else "\ufffd" for sign in sentence)
+    line = keep_printable(sentence)
     typer.echo(line, err=True)
 
 

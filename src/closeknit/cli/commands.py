@@ -20,7 +20,7 @@ from closeknit.cli.audit import audit
 from closeknit.cli.bound import bound_loss
 from closeknit.cli.command_errors import exit_now, handle_errors, print_stderr
 from closeknit.cli.compare import compare
-from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format, describe_format
+from closeknit.cli.csv_options import NO_CSV, CsvOptions, describe_format
 from closeknit.cli.database_options import Query, Table, data_of, hide_passwords, target_of
 from closeknit.cli.dossier import dossier
 from closeknit.cli.frontier import frontier
@@ -36,6 +36,7 @@ from closeknit.cli.options import (
     Version,
     data_keys,
     describe_object_folder,
+    expand_groups,
     folder_of_output,
     free_folder,
     free_object_folder,
@@ -200,6 +201,7 @@ def _after_demo(folder: Path | None, table: Path | None) -> str:
 
 
 @app.command(short_help="Guess role and kind of each column; print a recipe.")
+@expand_groups
 def inspect(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file, or the address of a database.")],
     output: Annotated[
@@ -208,10 +210,7 @@ def inspect(
     force: Force = False,
     table: Table = None,
     query: Query = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
+    written: CsvOptions = NO_CSV,
     sheet: Sheet = None,
     header_row: HeaderRow = None,
     labels: Labels = None,
@@ -239,7 +238,7 @@ def inspect(
             refuse_existing(output, force)
         place = {"table": table, "query": query, "sheet": sheet, "header": header_row, "labels": labels}
         source = data_of(file, **place, catalog=catalog, version=version)
-        suggestion = suggest(source, csv_format(delimiter, encoding, decimal, thousands))
+        suggestion = suggest(source, written.format)
         if as_json:
             guesses = {name: vars(guess) for name, guess in suggestion.reasons.items()}
             print_json({"columns": guesses, "missing": suggestion.schema.missing, "csv": dict(suggestion.csv)})

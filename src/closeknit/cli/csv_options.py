@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,14 +17,27 @@ Decimal = Annotated[str | None, typer.Option(help="Decimal separator of a CSV fi
 Thousands = Annotated[str | None, typer.Option(help="Thousands separator: '.', ',', ' ', \"'\", or '' for none.")]
 
 
-def csv_format(delimiter: str | None, encoding: str | None, decimal: str | None, thousands: str | None) -> CsvFormat | None:
-    """Return the format that the options describe, None if none was given; what they leave open is detected."""
-    if delimiter is None and encoding is None and decimal is None and thousands is None:
-        return None
-    from closeknit.io.csv import CsvFormat
+@dataclass(frozen=True)
+class CsvOptions:
+    """How a CSV file is written, as far as the options say it."""
 
-    tab = delimiter in ("tab", r"\t")
-    return CsvFormat("\t" if tab else delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
+    delimiter: Delimiter = None
+    encoding: Encoding = None
+    decimal: Decimal = None
+    thousands: Thousands = None
+
+    @property
+    def format(self) -> CsvFormat | None:
+        """The format; None if no option was given. What they leave open is detected."""
+        if self == CsvOptions():
+            return None
+        from closeknit.io.csv import CsvFormat
+
+        delimiter = "\t" if self.delimiter in ("tab", r"\t") else self.delimiter
+        return CsvFormat(delimiter, encoding=self.encoding, decimal=self.decimal, thousands=self.thousands)
+
+
+NO_CSV = CsvOptions()
 
 
 def describe_format(form: Mapping[str, Any]) -> str:

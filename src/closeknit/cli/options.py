@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -35,6 +37,32 @@ Version = Annotated[
     str | None, typer.Option(help="Version of a Delta table, or snapshot of an Iceberg table.", metavar="NUMBER")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+
+
+def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameters that are groups of options (dataclasses) are one option for each of their fields."""
+    given = inspect.signature(command, eval_str=True).parameters
+    groups: dict[str, Any] = {name: each.annotation for name, each in given.items() if is_dataclass(each.annotation)}
+    options: list[inspect.Parameter] = []
+    for name, each in given.items():
+        if name not in groups:
+            options.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        types = get_type_hints(groups[name], include_extras=True)
+        options += [
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
+            for field in fields(groups[name])
+        ]
+
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {each.name: each.annotation for each in options}
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    return run
 
 
 def methods_of(text: str | None) -> list[Any] | None:

@@ -60,6 +60,7 @@ def report(
         from closeknit.api.attacking import AttackReport
         from closeknit.api.reporting import load_release
         from closeknit.core.frontier import Frontier
+        from closeknit.core.strict_json import read_text
         from closeknit.release.release import report_files
         from closeknit.report.page import private_page, public_page
 
@@ -70,8 +71,9 @@ def report(
             files = {} if as_json else report_files(public, public_page(public))
             record = public.to_json()
         else:
-            points = None if frontier is None else Frontier.from_json(_text(frontier), frontier)
-            attacked = None if attacks is None else AttackReport.from_json(_text(attacks), attacks)
+            right = "name a JSON file"
+            points = None if frontier is None else Frontier.from_json(read_text(frontier, right), frontier)
+            attacked = None if attacks is None else AttackReport.from_json(read_text(attacks, right), attacks)
             least = release.bound if bound else None
             private = release.private_record(points, attacked.findings if attacked else None, target, least)
             files = {} if as_json else report_files(private, private_page(private))
@@ -88,13 +90,6 @@ def _folder_of(data: Any) -> Path:
     if not isinstance(data, str):
         raise BadInput("a database has no place for a report", file=data.place, right="name a folder with -o")
     return Path(data) if Path(data).is_dir() else Path(data).parent
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"cannot be read ({error})", file=file, right="name a JSON file") from None
 
 
 def _write(place: Path, files: Mapping[str, str], force: bool, mode: int) -> None:

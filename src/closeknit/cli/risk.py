@@ -9,8 +9,8 @@ import typer
 
 from closeknit import __version__
 from closeknit.cli.command_errors import handle_errors
-from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format
-from closeknit.cli.options import Json, print_json
+from closeknit.cli.csv_options import NO_CSV, CsvOptions
+from closeknit.cli.options import Json, expand_groups, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from closeknit.risks.record import RiskRecord, UniquesRecord
     from closeknit.risks.suda import Suda
 
-NAMES = {"zayatz": "Zayatz", "pitman": "Pitman", "snb": "slide negative binomial"}
 
-
+@expand_groups
 def risk(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A raw table, or a release (its file or public folder).")],
     recipe: Annotated[
@@ -39,10 +38,7 @@ def risk(
     weights: Annotated[str | None, typer.Option(help="Column with the sample weights.", metavar="COLUMN")] = None,
     household: Annotated[str | None, typer.Option(help="Column that names the household.", metavar="COLUMN")] = None,
     suda: Annotated[bool, typer.Option("--suda", help="Find which columns single rows out (SUDA2).")] = False,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
+    written: CsvOptions = NO_CSV,
     as_json: Json = False,
 ) -> None:
     """Measure the re-identification risk of a raw table or of a release: prosecutor, journalist, marketer.
@@ -65,7 +61,7 @@ def risk(
 
         requested = None if recipe is None else Recipe.read(recipe)
         schema = None if requested is None else requested.schema
-        given = csv_format(delimiter, encoding, decimal, thousands)
+        given = written.format
         csv = requested.csv if given is None and requested is not None else given
         people: Any = int(population) if population is not None and population.isdecimal() else population
         options: dict[str, Any] = {"sampling_fraction": sampling_fraction, "csv": csv}
@@ -104,14 +100,14 @@ def _show(out: Console, found: RiskRecord) -> None:
 
 
 def _uniques_lines(found: UniquesRecord) -> list[str]:
-    from closeknit.risks.record import render_people
+    from closeknit.risks.record import ESTIMATOR_NAMES, render_people
 
     lines = ["", f"Unique in the population of {found.population:,.0f}, expected:"]
     for name, number in found.expected.items():
         share = "" if number is None else f" ({100 * number / found.population:.2f} %)"
         chosen = ", chosen by Dankar's rule" if name == found.rule else ""
         why = f"no fit: {found.reasons[name]}" if name in found.reasons else f"{render_people(number)}{share}{chosen}"
-        lines.append(f"  {NAMES[name]}: {why}")
+        lines.append(f"  {ESTIMATOR_NAMES[name]}: {why}")
     return [*lines, found.spread]
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from closeknit.cli.command_errors import handle_errors, print_stderr
-from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format
-from closeknit.cli.options import Engine, Master
+from closeknit.cli.csv_options import NO_CSV, CsvOptions
+from closeknit.cli.options import Engine, expand_groups
 from closeknit.cli.stop_signals import wake_on_signals, watch_signals
 from closeknit.cli.stream_addresses import Address, TableAddress, place_of
 from closeknit.cli.stream_options import (
@@ -37,16 +37,7 @@ from closeknit.cli.stream_options import (
     Replace,
     Strict,
 )
-from closeknit.cli.stream_spark import (
-    By,
-    Late,
-    ShardsOption,
-    SparkOptions,
-    SparkPlaces,
-    TriggerOption,
-    refuse_options,
-    run_on_spark,
-)
+from closeknit.cli.stream_spark import NO_SPARK, SparkOptions, SparkPlaces, refuse_options, run_on_spark
 from closeknit.cli.stream_watch import Watch, describe_end
 from closeknit.core.errors import BadInput
 
@@ -64,6 +55,7 @@ NOT_ON_SPARK = ("has no effect with --engine spark", "leave it out")
 CSV_SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
 
 
+@expand_groups
 def stream(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe with the key 'stream'.")],
     input: Input = None,
@@ -72,10 +64,7 @@ def stream(
     output_table: OutputTable = None,
     input_format: InputFormat = None,
     output_format: OutputFormat = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
+    written: CsvOptions = NO_CSV,
     checkpoint: Checkpoint = None,
     every: Every = 100_000,
     pipe: PipeKind = None,
@@ -85,11 +74,7 @@ def stream(
     strict: Strict = False,
     force: Replace = False,
     engine: Engine = None,
-    master: Master = None,
-    by: By = None,
-    shards: ShardsOption = None,
-    late: Late = None,
-    trigger: TriggerOption = None,
+    on_spark: SparkOptions = NO_SPARK,
     flush: Flush = False,
 ) -> None:
     """Read rows as NDJSON or CSV and publish them in batches that meet a recipe's guarantees, within its delay.
@@ -112,9 +97,8 @@ def stream(
         requested = Recipe.read(recipe)
         if requested.stream is None:
             raise BadInput("the recipe has no stream", file=recipe, right="give it the key stream: {k: 100, delta: 10000}")
-        home, csv = None if checkpoint is None else Path(checkpoint), csv_format(delimiter, encoding, decimal, thousands)
-        on_spark = SparkOptions(master, by, shards, late, trigger)
-        if wants_spark(requested.data if input is None else None, engine, master):
+        home, csv = None if checkpoint is None else Path(checkpoint), written.format
+        if wants_spark(requested.data if input is None else None, engine, on_spark.master):
             refuse_options({"pipe": pipe, "rejects": rejects, "strict": strict, "force": force}, *NOT_ON_SPARK)
             refuse_options({"input_table": input_table, "output_table": output_table}, *NOT_ON_SPARK)
             named = input if input is not None or requested.data is None else str(requested.data)
@@ -213,14 +197,13 @@ class Places:
 
 def _prepare_run(requested: Recipe, places: Places, stack: ExitStack) -> StreamRun:
     """Open everything, and position it where the stream starts or resumes."""
-    from closeknit.streams.arrival_order import ArrivalOrder
     from closeknit.streams.checkpoint import refuse_other
     from closeknit.streams.checkpoint_folder import CheckpointFolder
     from closeknit.streams.sinks import Rejects
     from closeknit.streams.stream_run import StreamRun
 
     assert requested.stream is not None
-    stream = requested.stream.build(requested.schema, requested.models, requested.seed)
+    stream = requested.build_stream()
     folder = None if places.checkpoint is None else stack.enter_context(closing(CheckpointFolder(places.checkpoint)))
     resuming = folder is not None and folder.begun
     marks: dict[str, Any] = {}
@@ -233,7 +216,7 @@ def _prepare_run(requested: Recipe, places: Places, stack: ExitStack) -> StreamR
         _refuse_older(places)
     if stream.timed:
         stream.clock = "tick"
-    order = ArrivalOrder(requested.schema, requested.stream.position, requested.stream.time)
+    order = requested.stream.order(requested.schema)
     source = stack.enter_context(closing(_source(places, stack.enter_context(wake_on_signals()), order)))
     sink = stack.enter_context(closing(_sink(places, requested.schema, resuming)))
     rejects = stack.enter_context(closing(Rejects(places.rejects)))

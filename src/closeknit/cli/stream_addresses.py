@@ -73,10 +73,11 @@ def place_of(named: object, table: str | None, option: str) -> Path | Address:
     PosixPath('rows.csv')
     """
     from closeknit.io.database import Database
+    from closeknit.io.source import Source
 
     if isinstance(named, Database):
         return TableAddress(named if table is None else replace(named, table=table))
-    text = str(getattr(named, "place", named))
+    text = str(named.place if isinstance(named, Source) else named)
     if Database.serves(text):
         return TableAddress(Database(text, table))
     if table is not None:

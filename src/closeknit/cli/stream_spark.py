@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from closeknit.cli.command_errors import print_stderr
+from closeknit.cli.options import Master
 from closeknit.cli.stop_signals import watch_signals
 from closeknit.cli.stream_watch import describe_counts, describe_end, write_counts
 from closeknit.core.errors import BadInput
@@ -35,15 +36,18 @@ TriggerOption = Annotated[
 class SparkOptions:
     """Options that only Spark has, as given on the command line."""
 
-    master: str | None
-    by: str | None
-    shards: str | None
-    late: str | None
-    trigger: str | None
+    master: Master = None
+    by: By = None
+    shards: ShardsOption = None
+    late: Late = None
+    trigger: TriggerOption = None
 
     def refuse_given(self) -> None:
         """Refuse them without the engine."""
         refuse_options(vars(self), "works with --engine spark only", "add --engine spark, or leave it out")
+
+
+NO_SPARK = SparkOptions()
 
 
 def refuse_options(given: Mapping[str, object], why: str, right: str) -> None:
@@ -116,17 +120,16 @@ def run_on_spark(
     from closeknit.spark.stream_input import InputFolder
     from closeknit.spark.stream_job import AVAILABLE, StreamJob, read_trigger
     from closeknit.spark.stream_shards import Shards
-    from closeknit.streams.arrival_order import ArrivalOrder
 
     assert requested.stream and places.input and places.output
-    stream = requested.stream.build(requested.schema, requested.models, requested.seed)
+    stream = requested.build_stream()
     trigger = read_trigger(options.trigger or AVAILABLE)
     refuse_endless(stream, requested.stream.time, options.trigger or AVAILABLE, flush)
     shards = Shards.of(requested.schema, options.by, read_shards(options.shards))
     folder = InputFolder(absolute(places.input), places.input_format or "parquet", places.csv)
     spark = session(options.master)
     location = CheckpointLocation.at(spark, absolute(places.checkpoint or ""))
-    order = ArrivalOrder(requested.schema, requested.stream.position, requested.stream.time)
+    order = requested.stream.order(requested.schema)
     written = places.output_format or "parquet"
     late = read_late(options.late)
     job = StreamJob(spark, stream, location, folder, absolute(places.output), written, order, shards, late)

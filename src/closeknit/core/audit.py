@@ -15,6 +15,7 @@ from closeknit.core.certifying import references_of
 from closeknit.core.columns import Columns
 from closeknit.core.combined_secrets import Secret, render_secret
 from closeknit.core.domain import Domain
+from closeknit.core.errors import keep_printable
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.kinds import texts_of
 from closeknit.core.limits import MOST_COMBINATIONS
@@ -161,7 +162,7 @@ class Audit(Summarized, Record):
         lines += [f"note           {note}" for note in self.notes]
         lines += [f"signature      {signature.line()}" for signature in self.signatures]
         lines.append(self._verdict())
-        return "\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in line) for line in lines)
+        return "\n".join(map(keep_printable, lines))
 
     def _verdict(self) -> str:
         """The last line."""

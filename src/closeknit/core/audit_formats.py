@@ -15,6 +15,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from closeknit.core.audit import Audit, CheckedGuarantee
+from closeknit.core.errors import keep_printable
 from closeknit.core.strict_json import json_text
 
 RULES = {  # of SARIF, with their level
@@ -121,4 +122,4 @@ def _add_test(suite: ElementTree.Element, place: str, name: str, rule: str | Non
 
 def _printable(text: str) -> str:
     """XML has no place for control characters, not even escaped."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
+    return keep_printable(text)

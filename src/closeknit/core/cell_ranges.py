@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from closeknit.core.domain import Domain, Reals, read_ranges
+from closeknit.core.domain import Domain, read_ranges
 from closeknit.core.errors import BadValue
 from closeknit.core.tree import STAR
+from closeknit.kernels.arrays import Reals
 
 
 def cell_ranges(domain: Domain, cells: Sequence[str]) -> tuple[Reals, Reals]:

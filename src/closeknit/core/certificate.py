@@ -69,10 +69,15 @@ class Document(Summarized, Record):
             read = cls.model_validate(upgrade_format(content))
         except ValidationError as error:
             raise BadInput(explain_error(error, cls.what).what, file=file, right=cls.where) from None
-        refuse_files(getattr(read, "columns", None), "a certificate has its hierarchies written out", file)
-        stated = [found for found in getattr(read, "guarantees", ()) if isinstance(found, Guarantee)]
-        refuse_populations([found.model for found in stated], PEOPLE, file)
+        read.refuse_references(file)
         return read
+
+    def refuse_references(self, file: object) -> None:
+        """Refuse a document that names other files, which its sender would choose.
+
+        Args:
+            file: its name in messages.
+        """
 
 
 class WorstClass(Record):
@@ -243,6 +248,15 @@ class Certificate(Document):
     escape_formulas: bool = False
     content_sha256: str = ""
     files: Annotated[tuple[ReleaseFile, ...], Field(max_length=MOST_NOTES)] = ()
+
+    def refuse_references(self, file: object) -> None:
+        """Refuse hierarchies and populations that are files.
+
+        Args:
+            file: its name in messages.
+        """
+        refuse_files(self.columns, "a certificate has its hierarchies written out", file)
+        refuse_populations([found.model for found in self.guarantees], PEOPLE, file)
 
     def with_escapes(self) -> Certificate:
         """The certificate of the same cells, written with formulas escaped."""

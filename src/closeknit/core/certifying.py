@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from closeknit.core.certificate import Guarantee
 from closeknit.core.combined_secrets import Secret, parts, render_secret
 from closeknit.core.domain import Domain
-from closeknit.core.errors import Unsatisfiable
+from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.formulas import RISK, formula_notes
 from closeknit.core.look_alikes import look_alike_notes
 from closeknit.core.model import Model
@@ -107,6 +107,23 @@ def list_codings(schema: Schema) -> list[str]:
         schema: the published columns.
     """
     return [note for name, kind in {**schema.quasi, **schema.sensitive}.items() for note in kind.notes(name)]
+
+
+def check_columns(schema: Schema, models: Sequence[Model]) -> None:
+    """Refuse guarantees about columns that are not sensitive, or about several that they cannot cover together.
+
+    Args:
+        schema: the columns.
+        models: the guarantees.
+    """
+    for model in models:
+        for name in parts(model.column):
+            if name not in schema.sensitive:
+                right = suggest_name(name, schema.sensitive)
+                raise BadInput(f"{model.name} is requested for a column that is not sensitive", column=name, right=right)
+        if not isinstance(model.column, str | None) and not model.joins:
+            right = "request it for each column separately, or t_closeness for them together"
+            raise BadInput(f"{model.name} cannot cover {render_secret(model.column)}", right=right)
 
 
 def list_unprotected(schema: Schema, models: Sequence[Model]) -> list[str]:

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from closeknit.core.combined_secrets import CodedSecret, Secret
 from closeknit.core.domain import Domain
+from closeknit.kernels.arrays import Int64
 from closeknit.kernels.counting.histograms import count_classes, count_codes, join_pairs
-
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +70,10 @@ class Histogram:
             reference = np.bincount(codes[seen], many, minlength=width).astype(np.int64)
         starts = np.searchsorted(cells, np.arange(count + 1, dtype=np.int64) * width)
         return cls(starts.astype(np.int64), (cells % width).astype(np.int32), counts.astype(np.int64), reference, domain)
+
+    def entries(self, index: int) -> slice:
+        """The entries of one class."""
+        return slice(int(self.starts[index]), int(self.starts[index + 1]))
 
     @property
     def owner(self) -> Int64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,9 +126,32 @@ class Columns(Mapping[str, Column]):
     def __len__(self) -> int:
         return len(self.columns)
 
+    def select(self, names: Iterable[str]) -> Columns:
+        """These columns only, in this order."""
+        return Columns({name: self[name] for name in names}, self.rows)
+
+    def list_rows(self) -> list[dict[str, Any]]:
+        """The rows as mappings of plain Python values (for small tables)."""
+        cells = {name: column.cells() for name, column in self.columns.items()}
+        return [{name: column[i] for name, column in cells.items()} for i in range(self.rows)]
+
     def take(self, rows: NDArray[np.integer]) -> Columns:
         """The rows at these positions, in this order."""
         return Columns({name: column.take(rows) for name, column in self.columns.items()}, len(rows))
+
+
+NO_CELLS = Column(np.empty(0, dtype=object), np.empty(0, dtype=np.int32))  # a column of a table without rows
+
+
+def array_cells(cells: Sequence[Any]) -> NDArray[np.object_]:
+    """Cells as an array of objects, whatever their types: numpy would convert numbers, and look into lists.
+
+    >>> array_cells([1, None, "a"]).tolist()
+    [1, None, 'a']
+    """
+    array = np.empty(len(cells), dtype=object)
+    array[:] = cells
+    return array
 
 
 def concat_columns(parts: Sequence[Columns]) -> Columns:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.row_sorting import groups
-from closeknit.core.tree import Int32
+from closeknit.kernels.arrays import Int32
 
 Secret = str | tuple[str, ...]  # a sensitive column, or several as one
 CodedSecret = tuple[NDArray[np.int32], Domain]

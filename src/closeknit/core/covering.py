@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.cell_ranges import cell_ranges
 from closeknit.core.columns import Column, Columns
@@ -24,18 +23,15 @@ from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.kinds import BadValue, Kind, flat, prefix, texts_of
 from closeknit.core.reading import Reading
-from closeknit.core.row_sorting import groups
+from closeknit.core.row_sorting import groups, row_of_each
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
 from closeknit.core.written_kinds import Nodes, WrittenNodes
+from closeknit.kernels.arrays import Int32, Int64, Reals
 from closeknit.kernels.geometry.overlaps import BoxTree, box_tree, overlapping, overlapping_weight, weigh_boxes
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +58,9 @@ class Covering:
     def of(cls, written: Columns, people: Columns, schema: Schema, names: Sequence[str]) -> Covering:
         """Build the covering in `names`, columns of both tables; `schema` describes the raw ones."""
         coded = [_encode_column(written[name], people[name], schema, name) for name in names]
-        box_of, boxes = groups([(written[name].codes + 1, len(written[name].values) + 1) for name in names], written.rows)
+        box_of, boxes = groups([written[name].coded for name in names], written.rows)
         point_of, points = groups([(codes, domain.size + 1) for codes, domain, _ in coded], people.rows)
-        row, person = np.empty(boxes, dtype=np.int64), np.empty(points, dtype=np.int64)
-        row[box_of], person[point_of] = np.arange(written.rows), np.arange(people.rows)
+        row, person = row_of_each(box_of, boxes), row_of_each(point_of, points)
         lo = np.column_stack([ends[0][written[name].codes[row]] for name, (_, _, ends) in zip(names, coded, strict=True)])
         hi = np.column_stack([ends[1][written[name].codes[row]] for name, (_, _, ends) in zip(names, coded, strict=True)])
         at = np.column_stack([codes[person] for codes, _, _ in coded])
@@ -178,7 +173,7 @@ def _ends(domain: Domain, texts: list[str], written: Column, name: str) -> tuple
     try:
         low, high = cell_ranges(domain, [text if fit else "" for text, fit in zip(texts, fits, strict=True)])
     except BadValue as bad:
-        raise BadInput(bad.what, column=name, row=written.first_row(bad.index), right=bad.right) from None
+        raise bad.locate(name, written.first_row(bad.index)) from None
     known = ~np.isnan(low)
     if domain.counts_leaves:
         lo[known], hi[known] = low[known], high[known]

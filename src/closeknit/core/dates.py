@@ -18,29 +18,30 @@ import numpy as np
 
 from closeknit.core.date_texts import EXAMPLE, ISO, LEVELS, Moment, is_day, read_dates, read_label, reader
 from closeknit.core.domain import Domain, Values
+from closeknit.core.duration_texts import UNITS
 from closeknit.core.errors import BadInput, BadValue, suggest_name
 from closeknit.core.kinds import Kind, Losses, bind_tree, leaf_losses, texts_of
 from closeknit.core.limits import MOST_NODES, check_count
 from closeknit.core.params import choice, spec, whole
-from closeknit.core.tree import STAR, Int32, Tree
+from closeknit.core.tree import STAR, Tree
+from closeknit.kernels.arrays import Int32
 
 MOST_SHIFT = 36_500  # days
 DAY_LEVELS = LEVELS[LEVELS.index("day") :]
 OLDEST = 90  # years; from here on an age is one value in a release under HIPAA Safe Harbor
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}  # months in one unit of the level
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}  # seconds in one unit of the level
 
 
 def _unit(moment: datetime, level: str) -> int:
     """Number of the unit of this level that holds the moment, counted from the beginning of the calendar."""
-    if level in _SECONDS:
+    if level in UNITS:
         time = 3600 * moment.hour + 60 * moment.minute + moment.second
-        return (_SECONDS["day"] * moment.toordinal() + time) // _SECONDS[level]
+        return (UNITS["day"] * moment.toordinal() + time) // UNITS[level]
     return (12 * moment.year + moment.month - 1) // _MONTHS[level]
 
 
 def _label(unit: int, level: str) -> str:
-    if level in _SECONDS:
+    if level in UNITS:
         return _start(unit, level).isoformat()[: {"second": 19, "minute": 16, "hour": 13, "day": 10}[level]]
     year, month = divmod(unit * _MONTHS[level], 12)
     names = {"month": f"-{month + 1:02}", "quarter": f"-Q{month // 3 + 1}", "year": "", "decade": "s"}
@@ -49,8 +50,8 @@ def _label(unit: int, level: str) -> str:
 
 def _start(unit: int, level: str) -> datetime:
     """First moment of the unit, clipped to the calendar."""
-    if level in _SECONDS:
-        days, seconds = divmod(unit * _SECONDS[level], _SECONDS["day"])
+    if level in UNITS:
+        days, seconds = divmod(unit * UNITS[level], UNITS["day"])
         if days > Day.max.toordinal():
             return datetime.max
         return datetime.fromordinal(days) + timedelta(seconds=seconds)
@@ -218,7 +219,7 @@ class Date(Kind):
 
     def _fits(self, level: str) -> bool:
         """Whether a raw value of this level belongs to one unit of the finest level."""
-        return level == self.finest or (level in _SECONDS and LEVELS.index(level) <= LEVELS.index(self.finest))
+        return level == self.finest or (level in UNITS and LEVELS.index(level) <= LEVELS.index(self.finest))
 
     def notes(self, name: str) -> list[str]:
         """That dates were shifted, from which no guarantee follows; and the years of birth that are one value."""

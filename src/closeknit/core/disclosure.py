@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 from closeknit.core.exact import near
 from closeknit.core.row_sorting import groups
 from closeknit.core.slices import Slices
+from closeknit.kernels.arrays import Int32, Int64
 from closeknit.kernels.slicing.profile_matching import Postings, disclosures, list_admitted
 
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 WEIGHTS = ("size", "paper")
 
 

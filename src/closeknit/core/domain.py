@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from closeknit.core.errors import BadValue
 from closeknit.core.exact import plain_number
 from closeknit.core.folding import first_alike
-from closeknit.core.tree import STAR, Int32, Tree
+from closeknit.core.tree import STAR, Tree
+from closeknit.kernels.arrays import Int32, Reals
 
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 NUMBER_TEXT = re.compile(rf"\s*{NUMBER}\s*")
@@ -26,7 +27,6 @@ LOOKS_WRITTEN = re.compile(r"\s*(\*|[\[(].*[,;].*[\])\[])\s*")
 FAR = 1e300  # beyond every number that a column may have
 
 Values = NDArray[np.generic]
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ _ISO = re.compile(
 )
 _CLOCK = re.compile(r"(?P<sign>[+-]?)(?:(?P<d>\d+) days?,? \+?)?(?P<h>\d+):(?P<m>[0-5]\d):(?P<s>[0-5]\d(?:[.,]\d+)?)", re.ASCII)
 DURATION = re.compile(r"[+-]?(P\d.*|PT\d.*|(\d+ days?,? \+?)?\d+:\d\d:\d\d.*)", re.ASCII)  # what looks like one
-_SECONDS = {"w": 7 * 86_400, "d": 86_400, "h": 3600, "m": 60, "s": 1}
+_SECONDS = {"w": 7 * UNITS["day"], **{name[0]: seconds for name, seconds in UNITS.items()}}
 CALENDAR = re.compile(r"[+-]?P(?=.*\d[YM])[^T]*(?:[YM])", re.ASCII)  # years and months, which have no fixed length
 
 

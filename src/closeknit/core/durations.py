@@ -13,7 +13,7 @@ from closeknit.core.errors import BadValue
 from closeknit.core.exact import plain_number
 from closeknit.core.kinds import Numeric
 from closeknit.core.params import choice
-from closeknit.core.tree import Int32
+from closeknit.kernels.arrays import Int32
 
 
 @dataclass(frozen=True, repr=False)

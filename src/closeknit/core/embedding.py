@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.domain import Domain
-from closeknit.core.tree import Int32, Tree
+from closeknit.core.tree import Tree
+from closeknit.kernels.arrays import Int32
 
 MOST_AXES = 256  # of one tree; a larger tree has a single axis, its depth-first order
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 MOST_CHARACTERS = 1_000  # of one part of a sentence, which may quote a value of any length
 MOST_LISTED = 20  # names in a sentence
@@ -44,10 +45,44 @@ class BadInput(CloseknitError):
         sentence = ", ".join(where) + (": " if where else "") + what
         super().__init__(sentence + (f"; {right}" if right else ""))
 
+    def replace(self, **changed: Any) -> BadInput:
+        """The same error with other parts, such as the file that it is about.
+
+        Args:
+            changed: `what`, `file`, `column`, `row` or `right`.
+
+        >>> print(BadInput("'abc' is not a number", row=7).replace(file="people.csv"))
+        people.csv, row 7: 'abc' is not a number
+        """
+        parts = {"what": self.what, "file": self.file, "column": self.column, "row": self.row, "right": self.right}
+        return BadInput(**{**parts, **changed})
+
 
 def _clip(text: str) -> str:
     half = MOST_CHARACTERS // 2
     return text if len(text) <= MOST_CHARACTERS else f"{text[:half]} ... {text[-half:]}"
+
+
+def keep_printable(text: str, sign: str = "\ufffd") -> str:
+    """The text with another sign for each that cannot be printed: line breaks and controls would break a line or a page.
+
+    Args:
+        text: any text, such as a name or a cell.
+        sign: stands for the others.
+    """
+    return "".join(each if each.isprintable() else sign for each in text)
+
+
+def refuse_empty(rows: int, file: object = None, what: str = "the table") -> None:
+    """Refuse a table without rows.
+
+    Args:
+        rows: number of its rows.
+        file: its file.
+        what: what it is.
+    """
+    if rows == 0:
+        raise BadInput(f"{what} has no rows", file=file, right="give a table with at least one row")
 
 
 class BadValue(Exception):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.domain import Domain
 from closeknit.core.table import Table
-from closeknit.core.tree import Int32
+from closeknit.kernels.arrays import Int32
 from closeknit.kernels.geometry.boxes import Scales, positions
 
 

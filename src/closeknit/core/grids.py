@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from closeknit.core.errors import keep_printable
+
 NOTHING = "-"
 SHOWN_ROWS = 12
 MOST_NOTES = 3
@@ -111,4 +113,4 @@ def _line(tag: str, cells: Sequence[str]) -> str:
 
 def _short(text: str) -> str:
     cut = text if len(text) <= MOST_SIGNS else text[: MOST_SIGNS - 3] + "..."
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in cut)
+    return keep_printable(cut)

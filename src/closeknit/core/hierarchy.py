@@ -27,8 +27,9 @@ from closeknit.core.hierarchy_file import read_hierarchy
 from closeknit.core.kinds import Kind, Losses, bind_tree, numbers_of, texts_of, tree_losses
 from closeknit.core.levels import level_nodes
 from closeknit.core.params import number, whole
-from closeknit.core.tree import STAR, Int32, Tree
+from closeknit.core.tree import STAR, Tree
 from closeknit.core.written_kinds import WrittenNodes
+from closeknit.kernels.arrays import Int32
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,7 @@ class Hierarchy(Kind):
         try:
             return cls(nested, level=level)
         except BadInput as bad:
-            raise BadInput(bad.what, file=path, right=bad.right) from None
+            raise bad.replace(file=path) from None
 
     @classmethod
     def from_nested(cls, mapping: object, from_data: bool = False) -> Hierarchy:

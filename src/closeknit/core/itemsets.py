@@ -28,7 +28,8 @@ from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import Flat, Kind, Losses, Nominal, Prefix, bind_tree, texts_of
 from closeknit.core.levels import level_nodes, tree_of
 from closeknit.core.params import whole
-from closeknit.core.tree import STAR, Int32, Tree
+from closeknit.core.tree import STAR, Tree
+from closeknit.kernels.arrays import Int32
 
 MOST_ITEMS, MOST_SETS = 100, 500_000  # of a declared set; of a declared domain
 ITEM_KINDS = "flat, prefix, or a hierarchy that is not derived from data"

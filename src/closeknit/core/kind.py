@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,8 @@ from closeknit.core.domain import LOOKS_WRITTEN, Domain, Values
 from closeknit.core.errors import BadInput, BadValue
 from closeknit.core.exact import plain_number
 from closeknit.core.params import spec
-from closeknit.core.tree import STAR, Int32, Tree
+from closeknit.core.tree import STAR, Tree
+from closeknit.kernels.arrays import Int32
 
 Losses = NDArray[np.float64]  # [cells, 2]: variants A and B
 
@@ -45,6 +47,11 @@ class Kind(ABC):
         Args:
             values: distinct raw values, or written ones of a sensitive attribute.
         """
+
+    @property
+    def declared_domain(self) -> Domain:
+        """The domain without any values: what is known of it in advance."""
+        return replace(self.bind(np.array([], dtype=object))[0], default_distance=self.default_distance)
 
     def losses(self, cells: Sequence[str]) -> Losses:
         """Loss of each distinct written cell; here a cell is one value (0) or `*` (1).

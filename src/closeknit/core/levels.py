@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from closeknit.core.domain import Domain
 from closeknit.core.kinds import Kind
-from closeknit.core.tree import STAR, Int32, Tree
+from closeknit.core.tree import STAR, Tree
+from closeknit.kernels.arrays import Int32
 
 
 def tree_of(domain: Domain) -> Tree:

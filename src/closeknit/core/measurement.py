@@ -309,7 +309,7 @@ def _find_worst(reading: Reading, model: Model) -> tuple[float | None, tuple[int
     levels = model.levels(reading.classes)
     if len(levels) == 0:
         return None, (), {}
-    return _describe_class(reading, model, levels, int(np.argmin(levels) if model.higher_is_safer else np.argmax(levels)))
+    return _describe_class(reading, model, levels, model.find_worst(levels))
 
 
 def _describe_class(

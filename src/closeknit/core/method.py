@@ -102,8 +102,17 @@ class Method(ABC):
         def clocked(self) -> bool:
             """Whether a clock decides what it returns, so that a second run may return something else."""
 
+        @property
+        def least_rows(self) -> int:
+            """Rows that a table needs."""
+
+        @property
+        def attached(self) -> int:
+            """Quasi-identifiers that it puts into the column group of the sensitive attributes."""
+
     else:
         by_rank = clocked = False
+        least_rows, attached = 1, 0
 
     @abstractmethod
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:

@@ -102,6 +102,10 @@ class Model:
             """Whether it limits the sum of what all classes `spend`, not each class."""
 
         @property
+        def weighs_buckets(self) -> bool:
+            """Whether it judges all buckets that a person may be in, instead of each bucket alone."""
+
+        @property
         def monotone(self) -> bool:
             """Whether two classes that meet it always merge into one that does."""
 
@@ -139,7 +143,7 @@ class Model:
 
     else:
         needs, forms = frozenset({"histograms", "values"}), ABOUT_VALUES
-        monotone = merges_persons = higher_is_safer = budget = False
+        monotone = merges_persons = higher_is_safer = budget = weighs_buckets = False
         least_size = least_values = 0
         ground = why_attested = over = population = reference = None
 
@@ -229,6 +233,14 @@ class Model:
             classes: the classes to measure.
         """
         return np.array([float(self._exact(classes, i)) for i in range(len(classes))])
+
+    def find_worst(self, levels: NDArray[np.float64]) -> int:
+        """The place of the worst level: the lowest where higher is safer.
+
+        Args:
+            levels: at least one.
+        """
+        return int(np.argmin(levels) if self.higher_is_safer else np.argmax(levels))
 
     def holds(self, classes: Classes) -> NDArray[np.bool_]:
         """Whether each class meets the guarantee, decided exactly: by default its exact level against the limit.
@@ -395,9 +407,9 @@ def refuse_whole(models: Iterable[Model], where: str) -> None:
             raise BadInput(f"{model.describe(None)} is judged on all written cells together, and {where}", right=right)
 
 
-def joints(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:
-    """The sensitive attributes that these guarantees count as one, in addition to each by itself."""
-    return tuple(dict.fromkeys(model.column for model in models if isinstance(model.column, tuple)))
+def joints(models: Iterable[Model | None]) -> tuple[tuple[str, ...], ...]:
+    """The sensitive attributes that these guarantees, if any, count as one, in addition to each by itself."""
+    return tuple(dict.fromkeys(model.column for model in models if model and isinstance(model.column, tuple)))
 
 
 def merging_holds(model: Model, splits_persons: bool) -> bool:

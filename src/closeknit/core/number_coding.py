@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.domain import RANGE_TEXT, Values, bottom_text, inner_bounds, top_text
+from closeknit.kernels.arrays import Reals
 
-Reals = NDArray[np.float64]
 CLOSE = 1e-6  # a quotient this near to a whole number is divided exactly
 
 
@@ -45,6 +44,12 @@ class NumberCoding:
         """Whether any number is coded."""
         return (self.top, self.bottom, self.step) != (None, None, None)
 
+    @property
+    def texts(self) -> dict[float, str]:
+        """The written cell of each code."""
+        top = {} if self.top is None else {self.top: top_text(self.top)}
+        return top | ({} if self.bottom is None else {self.bottom: bottom_text(self.bottom)})
+
     def code(self, numbers: Reals) -> Reals:
         """The number that represents each number: the code itself, or the middle of its cell.
 
@@ -69,8 +74,7 @@ class NumberCoding:
         """
         if values.dtype.kind != "O" or not self.changes:
             return values
-        codes = {} if self.top is None else {top_text(self.top): self.top}
-        codes |= {} if self.bottom is None else {bottom_text(self.bottom): self.bottom}
+        codes = {text: number for number, text in self.texts.items()}
         return np.array([self._read(value, codes) for value in values.tolist()], dtype=object)
 
     def _read(self, value: object, codes: dict[str, float]) -> object:

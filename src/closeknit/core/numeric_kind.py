@@ -11,14 +11,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain, Values, bottom_text, read_ranges, top_text
+from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain, Values, read_ranges
 from closeknit.core.errors import BadInput, BadValue
 from closeknit.core.exact import plain_number
 from closeknit.core.kind import Kind, Losses
 from closeknit.core.limits import MOST_INTERVALS, MOST_STEPS, check_count
 from closeknit.core.number_coding import NumberCoding
 from closeknit.core.params import choice, number, whole
-from closeknit.core.tree import STAR, Int32
+from closeknit.core.tree import STAR
+from closeknit.kernels.arrays import Int32
 
 SEPARATED_DIGITS = re.compile(r"[+-]?\d[\d.,'\u2019 \u00a0\u202f]*\d")
 MOST = 1e300  # beyond it the width of a column overflows
@@ -167,9 +168,7 @@ class Numeric(Kind):
             leaves: coded numbers, ascending.
         """
         coding, step = self.coding, None if self.step is None else float(number("step", self.step))
-        codes = {} if coding.top is None else {coding.top: top_text(coding.top)}
-        codes |= {} if coding.bottom is None else {coding.bottom: bottom_text(coding.bottom)}
-        texts = tuple(codes.get(leaf) or plain_number(leaf) for leaf in leaves.tolist())
+        texts = tuple(coding.texts.get(leaf) or plain_number(leaf) for leaf in leaves.tolist())
         domain = Domain(
             texts, None, leaves, self.bounds, step, self.snap, top=coding.top, bottom=coding.bottom, coarse=self.coarsen
         )

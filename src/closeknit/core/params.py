@@ -49,7 +49,7 @@ def number(
     try:
         exact = fraction(name, value)
     except BadInput as bad:
-        raise BadInput(bad.what, right=right) from None
+        raise bad.replace(right=right) from None
     too_low = (least is not None and exact < fraction(name, least)) or (above is not None and exact <= fraction(name, above))
     if too_low or (most is not None and exact > fraction(name, most)):
         raise BadInput(f"{name}={value} is out of range", right=right)
@@ -98,16 +98,16 @@ def build_from_form(what: str, form: Any, registry: Mapping[str, type[Any]]) -> 
     return build(f"{what} '{name}'", registry[name], params or {})
 
 
-def take(what: str, requested: Any, registry: Mapping[str, type[Any]], verb: str) -> Any:
-    """An object as it is, or built by `build_from_form`; `verb` is a method that every such object has.
+def take(what: str, requested: Any, registry: Mapping[str, type[Any]], kind: type[Any]) -> Any:
+    """An object as it is, or built by `build_from_form`; `kind` is the base class of all such objects.
 
-    >>> take("method", [], {"knit": object}, "run")
+    >>> take("method", [], {"knit": object}, Fraction)
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: a list is not a method; give an instance, or a name: knit
     """
     thing = build_from_form(what, requested, registry) if isinstance(requested, str | Mapping) else requested
     refuse_uncalled(what, thing)
-    if not hasattr(thing, verb):
+    if not isinstance(thing, kind):
         right = f"give an instance, or a name: {', '.join(sorted(registry))}"
         raise BadInput(f"a {type(thing).__name__} is not a {what}", right=right)
     return thing

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number
 from closeknit.core.params import number, whole
-from closeknit.core.tree import Int32
+from closeknit.kernels.arrays import Int32
 
 WORDS = 2**64
 Floats = NDArray[np.float64]
@@ -145,10 +145,14 @@ def words_of(column: str, law: DrawnLaw, seed: int, secrets: Int32 | None = None
         drawn_for = hashlib.sha256(secrets.astype("<i4").tobytes()).hexdigest()
 
     def words(turn: int, count: int) -> NDArray[np.uint64]:
-        text = json.dumps(["closeknit perturbed", column, law.key, law.values, seed, turn, drawn_for])
-        return np.frombuffer(hashlib.shake_256(text.encode()).digest(8 * count), dtype="<u8").astype(np.uint64)
+        return hash_to_words(["closeknit perturbed", column, law.key, law.values, seed, turn, drawn_for], count)
 
     return words
+
+
+def hash_to_words(key: object, count: int) -> NDArray[np.uint64]:
+    """So many random words from a key that JSON can write."""
+    return np.frombuffer(hashlib.shake_256(json.dumps(key).encode()).digest(8 * count), dtype="<u8").astype(np.uint64)
 
 
 def posterior(prior: Number, gamma: Number) -> Fraction:

@@ -22,7 +22,8 @@ from closeknit.core.errors import BadInput, BadValue
 from closeknit.core.geohash import ALPHABET, CELL, MOST_CHARACTERS, geohash_of
 from closeknit.core.kinds import Losses, Nominal, bind_tree, texts_of
 from closeknit.core.params import choice, whole
-from closeknit.core.tree import STAR, Int32, Tree
+from closeknit.core.tree import STAR, Tree
+from closeknit.kernels.arrays import Int32
 
 MOST_CELLS = 500_000  # of a declared area
 _NUMBER = r"[+-]?\d+(?:\.\d+)?"

@@ -15,8 +15,9 @@ from closeknit.core.errors import BadInput, BadValue
 from closeknit.core.kind import Losses, Nominal, bind_tree, raw_texts
 from closeknit.core.limits import MOST_LENGTH
 from closeknit.core.params import whole
-from closeknit.core.tree import STAR, Int32, Tree
+from closeknit.core.tree import STAR, Tree
 from closeknit.core.zip_areas import AREA_DIGITS, HIDDEN_AREA, SMALL_2000, check_areas
+from closeknit.kernels.arrays import Int32
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,7 +19,8 @@ from closeknit.core.schema import Schema
 from closeknit.core.slices import Slices
 from closeknit.core.subsets import Over, list_subsets
 from closeknit.core.transition import AnyLaw
-from closeknit.core.tree import STAR, Int32
+from closeknit.core.tree import STAR
+from closeknit.kernels.arrays import Int32
 
 Persons = Mapping[str, NDArray[np.int64]]  # per column, the person of each written cell: private
 
@@ -82,6 +83,11 @@ class Reading:
     folding: Mapping[str, Int32] = field(default_factory=dict)
     raw: Schema | None = None
     count: Callable[[Int32, int], Classes] | None = None
+
+    @property
+    def exact_secrets(self) -> list[str]:
+        """The sensitive attributes whose written values are true: those that are not perturbed."""
+        return [name for name in self.schema.sensitive if name not in self.retained]
 
     def of(self, secret: Secret | None) -> Reading:
         """The classes in which an adversary sees this attribute."""

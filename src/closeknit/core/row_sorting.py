@@ -67,6 +67,17 @@ def groups(columns: Iterable[Coded], rows: int) -> tuple[NDArray[np.int32], int]
     return group, int(fresh.sum()) + 1
 
 
+def row_of_each(group: NDArray[np.integer], count: int) -> NDArray[np.int64]:
+    """A row of each group: the last one.
+
+    >>> row_of_each(np.array([1, 0, 1]), 2).tolist()
+    [1, 2]
+    """
+    row = np.empty(count, dtype=np.int64)
+    row[group] = np.arange(len(group))
+    return row
+
+
 def tie_order(columns: Sequence[Coded], rows: int, seed: int) -> NDArray[np.int64]:
     """The rows in the order of these columns; rows that are equal in them are ordered by the seed alone.
 

@@ -15,14 +15,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, Validat
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import NUMBER_TEXT, Domain
-from closeknit.core.errors import BadInput, BadValue, suggest_name
+from closeknit.core.errors import BadInput, BadValue, refuse_empty, suggest_name
 from closeknit.core.grids import SHOWN_ROWS, Summarized, Summary
 from closeknit.core.kind_forms import KINDS, kind_form, kind_from, kind_text
 from closeknit.core.kinds import Kind, texts_of
 from closeknit.core.limits import MOST_COLUMNS, MOST_ROWS, check_count
 from closeknit.core.params import number, refuse_uncalled
 from closeknit.core.table import Table
-from closeknit.core.tree import Int32
+from closeknit.kernels.arrays import Int32
 
 
 def _kinds(given: object, info: ValidationInfo) -> object:
@@ -212,14 +212,17 @@ class Schema(Summarized, BaseModel):
                 raise BadInput("has no role", column=name, right="list it under " + ", ".join(ROLES[:-1]) + " or " + ROLES[-1])
         return self.used
 
+    def without_identifiers(self) -> Schema:
+        """The same schema for rows whose identifiers were checked and dropped."""
+        return self.model_copy(update={"identifier": ()})
+
     def encode(self, columns: Columns) -> Table:
         """Leaf codes in canonical row order; direct identifiers are dropped here.
 
         Args:
             columns: the raw table.
         """
-        if columns.rows == 0:
-            raise BadInput("the table has no rows", right="give at least one row")
+        refuse_empty(columns.rows)
         check_count("the table has {} rows", columns.rows, MOST_ROWS)
         quasi = [self.encode_column(columns[name], name, kind) for name, kind in self.quasi.items()]
         secret = [self.encode_column(columns[name], name, kind) for name, kind in self.sensitive.items()]
@@ -329,7 +332,7 @@ def _kind(name: object, form: object, base: Path | None) -> Kind:
     except BadInput as bad:
         if bad.column is not None:
             raise
-        raise BadInput(bad.what, file=bad.file, column=str(name), row=bad.row, right=bad.right) from None
+        raise bad.replace(column=str(name)) from None
 
 
 def require_schema(given: object) -> Schema:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Int32 = NDArray[np.int32]
+from closeknit.kernels.arrays import Int32
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ or 5 times a power of ten to (q95 - q05) / 50, anchored at 0. It is coarse, and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -21,8 +22,8 @@ from closeknit.core.exact import plain_number
 from closeknit.core.kinds import Numeric
 from closeknit.core.limits import MOST_STEPS
 from closeknit.core.table import Table
+from closeknit.kernels.arrays import Reals
 
-Reals = NDArray[np.float64]
 Counts = NDArray[np.int64]
 PARTS = 50  # steps from the 5th to the 95th percentile
 FLOAT_DIGITS = Fraction(1, 2**50)  # of a number: a finer grid would write the number itself
@@ -63,6 +64,16 @@ def propose_step(numbers: Reals, counts: Counts, bounds: tuple[float, float] | N
     step = _round(max(width, span * 4 / MOST_STEPS, max(abs(first), abs(last)) * FLOAT_DIGITS))
     step = step if has_decimals(numbers) else max(step, Fraction(1))
     return int(step) if step.denominator == 1 else float(step)
+
+
+def round_step(width: float) -> float:
+    """The least 1, 2 or 5 times a power of ten that is not below a width.
+
+    >>> round_step(0.3), round_step(7)
+    (0.5, 10.0)
+    """
+    power = 10.0 ** math.floor(math.log10(width))
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= width)
 
 
 def _round(width: Fraction) -> Fraction:

@@ -60,8 +60,22 @@ def read_limited(file: str | PathLike[str]) -> str:
     try:
         check_count("has {} bytes", place.stat().st_size, MOST_BYTES)
     except BadInput as bad:
-        raise BadInput(bad.what, file=place, right=f"a certificate, report or recipe has at most {MOST_BYTES:,}") from None
+        raise bad.replace(file=place, right=f"a certificate, report or recipe has at most {MOST_BYTES:,}") from None
     return place.read_bytes().decode()
+
+
+def read_text(file: str | PathLike[str], right: str) -> str:
+    """The text of a small file; one that cannot be read is refused, and `right` says which file is meant.
+
+    >>> read_text("nowhere.yaml", "name a recipe file")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: nowhere.yaml: cannot be read (No such file or directory); name a recipe file
+    """
+    try:
+        return read_limited(file)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise BadInput(f"cannot be read ({why})", file=file, right=right) from None
 
 
 class _Ambiguous(Exception):

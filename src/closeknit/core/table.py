@@ -15,7 +15,7 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets
 from closeknit.core.domain import Domain
 from closeknit.core.row_sorting import Coded, row_order, tie_order
-from closeknit.core.tree import Int32
+from closeknit.kernels.arrays import Int32
 
 if TYPE_CHECKING:
     from closeknit.core.model import Model
@@ -152,6 +152,22 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
+class ClassRows:
+    """The rows of each class, one class after the other; suppressed rows are left out.
+
+    >>> Partition.of([7, 7, 3, -1]).list_rows()[1].tolist()
+    [0, 1]
+    """
+
+    rows: NDArray[np.int64]  # those of a class ascend
+    starts: NDArray[np.int64]  # [classes + 1]
+
+    def __getitem__(self, number: int) -> NDArray[np.int64]:
+        """The rows of one class."""
+        return self.rows[self.starts[number] : self.starts[number + 1]]
+
+
+@dataclass(frozen=True, eq=False)
 class Partition:
     """Equivalence class of every row of a table.
 
@@ -173,6 +189,17 @@ class Partition:
         names, codes = np.unique(numbers, return_inverse=True)
         suppressed = len(names) > 0 and names[0] == -1
         return cls((codes - int(suppressed)).astype(np.int32), len(names) - int(suppressed))
+
+    @classmethod
+    def whole(cls, rows: int) -> Partition:
+        """All rows in one class."""
+        return cls(np.zeros(rows, dtype=np.int32), 1)
+
+    def list_rows(self) -> ClassRows:
+        """The rows of each class."""
+        kept = np.flatnonzero(self.class_of >= 0)
+        sizes = np.bincount(self.class_of[kept], minlength=self.count)
+        return ClassRows(kept[np.argsort(self.class_of[kept], kind="stable")], np.append(0, np.cumsum(sizes)))
 
     def merge_classes(self, into: NDArray[np.integer]) -> Partition:
         """Merge class `c` into class `into[c]`."""

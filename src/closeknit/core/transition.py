@@ -20,7 +20,7 @@ import numpy as np
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.params import number
 from closeknit.core.perturbation import WORDS, Estimates, Law, Words, nearest_possible
-from closeknit.core.tree import Int32
+from closeknit.kernels.arrays import Int32
 
 MOST_PARTS = 2**40  # of the common denominator of all chances
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.errors import BadInput
+from closeknit.kernels.arrays import Int32 as Int32
 
 STAR = "*"
 Nested = Mapping[str, "Nested | None"]
-Int32 = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,14 @@ class Tree:
     def leaf_labels(self) -> list[str]:
         """Names of the leaves in code order, without the missing one."""
         return [self.labels[node] for node in self.leaf_node[:-1]]
+
+    @property
+    def depth(self) -> NDArray[np.int64]:
+        """Levels above each node."""
+        depth = np.zeros(len(self.parent), dtype=np.int64)
+        for node in range(1, len(depth)):  # parents come before their children
+            depth[node] = depth[self.parent[node]] + 1
+        return depth
 
     def cover(self, lo: Sequence[int] | Int32, hi: Sequence[int] | Int32) -> Int32:
         """The lowest node over each range of leaf codes."""

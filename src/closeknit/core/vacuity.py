@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Classes, Histogram
 from closeknit.core.errors import Vacuous
 from closeknit.core.model import Model, least_rows
-from closeknit.core.tree import Tree
 
 LONGEST = 20  # characters of a value in a sentence
 
@@ -152,16 +151,8 @@ def _far_below(found: StandAlone) -> tuple[str, str] | None:
     if tree.lo[node] <= singles.values.min() and singles.values.max() <= tree.hi[node]:
         remedy = f"remove the levels or characters that all values share, above '{_short(tree.labels[node])}'"
         return f"they {place}", f"{remedy}, or request distance 'equal'"
-    longest = _short(tree.labels[_deepest(tree)])
+    longest = _short(tree.labels[int(np.argmax(tree.depth))])
     return f"they {place}, which '{longest}' makes so high", f"correct '{longest}', or request distance 'equal'"
-
-
-def _deepest(tree: Tree) -> int:
-    """The leaf with the most levels above it."""
-    depth = np.zeros(len(tree.parent), dtype=np.int64)
-    for node in range(1, len(depth)):  # children follow their parent
-        depth[node] = depth[tree.parent[node]] + 1
-    return int(np.argmax(depth))
 
 
 def _loose(found: StandAlone) -> tuple[str, str]:

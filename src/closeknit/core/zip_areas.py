@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 
 from closeknit.core.errors import BadInput
-from closeknit.core.strict_json import read_limited
+from closeknit.core.strict_json import read_text
 
 CENSUS_2000 = "census2000"
 SMALL_2000 = (
@@ -61,12 +61,7 @@ def read_small_areas(file: str | PathLike[str]) -> tuple[str, ...]:
     if str(file) == CENSUS_2000:
         return SMALL_2000
     place = Path(file)
-    try:
-        text = read_limited(place)
-    except OSError as error:
-        raise BadInput(f"cannot be read ({error.strerror})", file=place, right="name a file of ZIP areas") from None
-    except UnicodeDecodeError:
-        raise BadInput("is not UTF-8 text", file=place, right="name a file of ZIP areas") from None
+    text = read_text(place, "name a file of ZIP areas")
     people: dict[str, int] = {}
     for number, cells in enumerate(csv.reader(text.splitlines(), delimiter=";" if ";" in text.partition("\n")[0] else ","), 1):
         area, count = (cell.strip() for cell in (*cells, "", "")[:2])

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from closeknit.core.params import whole
 from closeknit.core.row_sorting import row_order
+from closeknit.kernels.arrays import Int32
 from closeknit.kernels.slicing.spreading import count_values, exchange_rows
 
-Int32 = NDArray[np.int32]
 PASSES = 40
 CELLS = 1 << 20  # counts held at once: they stay near the processor, and larger pools gain about a thousandth
 

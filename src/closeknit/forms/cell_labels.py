@@ -16,7 +16,8 @@ from closeknit.core.levels import at_level, top_level
 from closeknit.core.params import whole
 from closeknit.core.row_sorting import Coded
 from closeknit.core.table import Table
-from closeknit.core.tree import STAR, Int32
+from closeknit.core.tree import STAR
+from closeknit.kernels.arrays import Int32
 
 CANONICAL = "a release is sorted by its written cells, first column first: numbers by value, then texts, missing cells last"
 DENSE = 1 << 20  # possible ranges of a column up to which a lookup table is used

@@ -11,18 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.cell_ranges import cell_ranges
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
-from closeknit.core.errors import BadInput, BadValue
+from closeknit.core.errors import BadValue, refuse_empty
 from closeknit.core.loss import list_texts
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema, require_schema
 from closeknit.io.files import read
-
-Reals = NDArray[np.float64]
+from closeknit.kernels.arrays import Reals
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +92,7 @@ def original_columns(table: Any, schema: Schema) -> Columns:
     """The quasi-identifiers and sensitive attributes of a frame, file or `Columns`; no other columns are read."""
     names = dict.fromkeys([*require_schema(schema).quasi, *schema.sensitive])
     columns = read(table, None, list(names))
-    if columns.rows == 0:
-        raise BadInput("the table has no rows", right="give at least one row")
+    refuse_empty(columns.rows)
     return columns
 
 

@@ -6,8 +6,6 @@ it: never on the raw value. Labels with no declared values below them stay as th
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -20,13 +18,13 @@ from closeknit.core.dates import Date
 from closeknit.core.domain import NUMBER_TEXT, Domain, read_ranges
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import Kind, Numeric, texts_of
+from closeknit.core.perturbation import hash_to_words
 from closeknit.core.row_sorting import row_order
 from closeknit.core.schema import Schema
 from closeknit.core.table import Table, WrittenTable
 from closeknit.core.tree import STAR
 from closeknit.forms.cell_labels import cell_order
 from closeknit.forms.number_cells import (
-    Reals,
     close_ends,
     list_added,
     list_drawn,
@@ -35,6 +33,7 @@ from closeknit.forms.number_cells import (
     read_labels,
     write_ends,
 )
+from closeknit.kernels.arrays import Reals
 
 Words = NDArray[np.uint64]
 PARTS = 100  # of a range of decimals without a step, to draw from
@@ -94,8 +93,7 @@ def draw_words(column: str, seed: int, count: int) -> Words:
     >>> bool((draw_words("age", 7, 3) == draw_words("age", 8, 3)).any())
     False
     """
-    text = json.dumps(["closeknit sample", column, seed])
-    return np.frombuffer(hashlib.shake_256(text.encode()).digest(8 * count), dtype="<u8").astype(np.uint64)
+    return hash_to_words(["closeknit sample", column, seed], count)
 
 
 def _draw_numbers(labels: Column, kind: Numeric, domain: Domain, words: Words) -> Column:

@@ -35,7 +35,6 @@ from closeknit.core.row_sorting import groups, row_order
 from closeknit.core.schema import Schema
 from closeknit.core.steps import with_steps
 from closeknit.core.table import Form, Partition, Table, WrittenTable
-from closeknit.core.tree import Int32
 from closeknit.forms.cell_labels import (
     CANONICAL,
     cell_order,
@@ -49,6 +48,7 @@ from closeknit.forms.cell_labels import (
 )
 from closeknit.forms.drawn_values import draw_values, find_misplaced, sort_for_draws
 from closeknit.forms.number_cells import cell_notes, list_added, read_labels, refuse_clashes, replace_labels
+from closeknit.kernels.arrays import Int32
 from closeknit.kernels.geometry.boxes import boxes
 
 STATISTICS = ("mean", "median")

@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.dates import Date
@@ -30,9 +29,9 @@ from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import Kind, Numeric, texts_of
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table, WrittenTable
-from closeknit.core.tree import STAR, Int32
+from closeknit.core.tree import STAR
+from closeknit.kernels.arrays import Int32, Reals
 
-Reals = NDArray[np.float64]
 WHOLE = 2.0**53  # beyond it a float is not every whole number
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput, suggest_name
-from closeknit.core.params import build
+from closeknit.core.errors import BadInput
+from closeknit.core.params import build_from_form
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form
 from closeknit.forms import REGISTRY
 
 
+@runtime_checkable
 class Published(Protocol):
     """What was published, with its certificate: a `Release`."""
 
@@ -48,11 +49,7 @@ def form_behind(published: Published) -> Form:
     >>> form_behind(ck.anonymize(table, schema, [ck.KAnonymity(5)], form=ck.generalized(snap=True))).snap
     True
     """
-    certificate = getattr(published, "certificate", None)
-    if not isinstance(certificate, Certificate):
+    if not isinstance(published, Published):
         raise BadInput(f"{type(published).__name__} is no release", right="give a Release, or the Reading of a form")
-    ((name, params),) = certificate.form.items()
-    if name not in REGISTRY:
-        raise BadInput(f"form '{name}' is unknown", right=suggest_name(name, sorted(REGISTRY)))
-    form: Form = build(f"form '{name}'", REGISTRY[name], params)
+    form: Form = build_from_form("form", published.certificate.form, REGISTRY)
     return form

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Codes, Column, Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, refuse_empty
 from closeknit.io.buffers import codes_from_arrow, codes_to_arrow, numbers_from_arrow, numbers_to_arrow, texts_to_arrow
 from closeknit.io.faults import refuse_nul
 from closeknit.io.names import check_names
@@ -26,8 +26,8 @@ def columns_from_arrow(table: pa.Table, file: object = None) -> Columns:
     ([30, None, 30], ['f', None, 'm'])
     """
     check_names(table.column_names, file)
-    if table.num_rows == 0 and file is not None:  # an empty frame may be one of many
-        raise BadInput("the table has no rows", file=file, right="give a table with at least one row")
+    if file is not None:  # an empty frame may be one of many
+        refuse_empty(table.num_rows, file)
     return Columns({name: column_from_arrow(table.column(name), name, file) for name in table.column_names}, table.num_rows)
 
 

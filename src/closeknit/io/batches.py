@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -90,9 +90,7 @@ def block_from(columns: Mapping[str, Cells]) -> Block:
     >>> block_from({"a": np.arange(2), "b": Columns.of({"b": ["x", None]})["b"]}).to_pylist()
     [{'a': 0, 'b': 'x'}, {'a': 1, 'b': None}]
     """
-    return pa.table(
-        {name: array_from_column(cells) if isinstance(cells, Column) else _array(cells) for name, cells in columns.items()}
-    )
+    return _build_table(columns, array_from_column)
 
 
 def encode_block(columns: Mapping[str, Cells]) -> Block:
@@ -101,13 +99,16 @@ def encode_block(columns: Mapping[str, Cells]) -> Block:
     >>> encode_block({"b": Columns.of({"b": ["x", None]})["b"]}).to_pylist()
     [{'b': 'x'}, {'b': None}]
     """
-    return pa.table(
-        {name: _encode_column(cells) if isinstance(cells, Column) else _array(cells) for name, cells in columns.items()}
-    )
+    return _build_table(columns, _encode_column)
 
 
-def _array(cells: NDArray[np.generic] | pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    return numbers_to_arrow(cells) if isinstance(cells, np.ndarray) else cells
+def _build_table(columns: Mapping[str, Cells], write: Callable[[Column], pa.Array]) -> Block:
+    def array(cells: Cells) -> pa.ChunkedArray | pa.Array:
+        return (
+            write(cells) if isinstance(cells, Column) else numbers_to_arrow(cells) if isinstance(cells, np.ndarray) else cells
+        )
+
+    return pa.table({name: array(cells) for name, cells in columns.items()})
 
 
 def _encode_column(column: Column) -> pa.Array:

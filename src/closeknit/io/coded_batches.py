@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import refuse_empty
 from closeknit.io.arrow import column_from_arrow
 from closeknit.io.batches import cells_in
 
@@ -33,6 +33,5 @@ def columns_from_batches(batches: Iterable[pa.RecordBatch], names: Sequence[str]
             if pa.types.is_nested(cells.type) or pa.types.is_binary(cells.type):
                 column_from_arrow(pa.chunked_array([cells]), name, place)  # refuses it
             parts[name].append(cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode())
-    if not rows:
-        raise BadInput("the table has no rows", file=place, right="give a table with at least one row")
+    refuse_empty(rows, place)
     return cells_in(pa.table({name: pa.chunked_array(parts[name]) for name in names}), names)

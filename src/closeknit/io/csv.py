@@ -24,7 +24,7 @@ from closeknit.io.csv_faults import find_fault, records, row_of_byte
 from closeknit.io.csv_format import PLAIN, CsvFormat, detect_encoding, detect_signs
 from closeknit.io.csv_numbers import settle_numbers
 from closeknit.io.faults import explain_os_error, refuse_binary, refuse_nul
-from closeknit.io.names import Wanted, check_names, choose_columns
+from closeknit.io.names import Wanted, check_names, choose_columns, refuse_other_names
 from closeknit.kernels.text.cell_codes import MOST_COLUMNS, read_cells
 from closeknit.kernels.threads import in_threads
 
@@ -65,8 +65,7 @@ def read_csv_files(files: Sequence[Path], format: CsvFormat | None, columns: Wan
         data = _utf8(data, file, format)
         format = detect_signs(data, format)
         parts.append(_cells(data, file, format, columns))
-        if list(parts[-1]) != list(parts[0]):
-            raise BadInput("its columns are not those of the part files before it", file=file, right="make them all alike")
+        refuse_other_names(list(parts[-1]), list(parts[0]), file)
     return settle_numbers(concat_columns(parts), format, files[0])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from closeknit.io.faults import explain_os_error
 from closeknit.io.folders import write_whole
 from closeknit.io.frames import from_frame
 from closeknit.io.ipc import read_ipc
-from closeknit.io.names import Wanted, choose_columns
+from closeknit.io.names import Wanted, choose_columns, refuse_other_names
 from closeknit.io.ndjson import read_ndjson
 from closeknit.io.parquet import read_parquet, table_from_columns
 from closeknit.io.source import Source
@@ -68,7 +69,7 @@ def read_with_format(source: Any, format: CsvFormat | None = None, columns: Want
     (['1.5'], {'delimiter': ';', 'decimal': ','})
     """
     if isinstance(source, Columns):
-        return Columns({name: source[name] for name in choose_columns(list(source), columns)}, source.rows), None
+        return source.select(choose_columns(list(source), columns)), None
     source = source_of(source)
     if isinstance(source, Source):
         return source.read(columns), None
@@ -76,13 +77,12 @@ def read_with_format(source: Any, format: CsvFormat | None = None, columns: Want
         return from_frame(source, columns), None
     if "://" in str(source):
         raise explain_address(str(source))
-    suffix, files = kind_of(source), part_files(source)
+    suffix, files = _existing_kind(source), part_files(source)
     if suffix in _CSV:
         return read_csv_files(files, _by_suffix(suffix, format), columns)
     parts = [_READERS[suffix](file, columns) for file in files]
     for found, where in zip(parts, files, strict=True):
-        if list(found) != list(parts[0]):
-            raise BadInput("its columns are not those of the part files before it", file=where, right="make them all alike")
+        refuse_other_names(list(found), list(parts[0]), where)
     return concat_columns(parts), None
 
 
@@ -99,10 +99,18 @@ def read_written(source: Any, format: CsvFormat | None = None) -> Columns:
     ...     read_written(f"{folder}/out.csv")["cost"].cells()
     ['1.234,5']
     """
-    if isinstance(source, str | PathLike) and source_class(source) is None and kind_of(source) in _CSV:
-        usual = PLAIN if kind_of(source) != ".txt" else replace(PLAIN, delimiter=None)
-        format = _by_suffix(kind_of(source), format).fill_defaults(usual)
+    plain = isinstance(source, str | PathLike) and "://" not in str(source) and source_class(source) is None
+    if plain and (suffix := _existing_kind(source)) in _CSV:
+        usual = PLAIN if suffix != ".txt" else replace(PLAIN, delimiter=None)
+        format = _by_suffix(suffix, format).fill_defaults(usual)
     return read(source, format)
+
+
+def _existing_kind(path: str | PathLike[str]) -> str:
+    """As `kind_of`; a path at which nothing is has no kind, whatever its suffix."""
+    if not Path(path).exists():
+        raise explain_os_error(FileNotFoundError(errno.ENOENT, ""), path)
+    return kind_of(path)
 
 
 def _by_suffix(suffix: str, format: CsvFormat | None) -> CsvFormat:

@@ -224,8 +224,7 @@ def _with_final_place(error: BadInput, places: dict[Path, Path]) -> BadInput:
     """The error with the final path of the file, because the hidden folder no longer exists."""
     for new, place in places.items():
         if error.file is not None and Path(str(error.file)).is_relative_to(new):
-            file = place / Path(str(error.file)).relative_to(new)
-            return BadInput(error.what, file=file, column=error.column, row=error.row, right=error.right)
+            return error.replace(file=place / Path(str(error.file)).relative_to(new))
     return error
 
 

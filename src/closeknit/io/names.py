@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from closeknit.core.errors import BadInput, suggest_name
 
@@ -32,6 +32,18 @@ def check_names(names: Sequence[object], file: object = None) -> None:
         places = " and ".join(str(place) for place, name in enumerate(names, start=1) if name == twice)
         right = "give each column its own name"
         raise BadInput(f"columns {places} have this name", file=file, column=str(twice), right=right)
+
+
+def refuse_other_names(names: Collection[str], first: Collection[str], file: object) -> None:
+    """Refuse a part file with other columns than those before it.
+
+    Args:
+        names: its columns.
+        first: those of the first part file; sets where their order does not matter.
+        file: the part file.
+    """
+    if names != first:
+        raise BadInput("its columns are not those of the part files before it", file=file, right="make them all alike")
 
 
 def choose_columns(names: Sequence[str], wanted: Wanted, file: object = None) -> list[str]:

@@ -89,8 +89,7 @@ class ObjectFile(Source):
         try:
             return read(file, **options)  # type: ignore[no-any-return]
         except BadInput as bad:
-            what = bad.what.replace(str(file), self.place)
-            raise BadInput(what, file=self.place, column=bad.column, row=bad.row, right=bad.right) from None
+            raise bad.replace(what=bad.what.replace(str(file), self.place), file=self.place) from None
 
     @contextmanager
     def _copy(self, table: bool = True) -> Iterator[Path]:

@@ -42,7 +42,7 @@ def _series(column: Column, kind: Any) -> pd.Series:
     plain = _plain(column)
     if kind is None or holds_text:
         return plain
-    if getattr(kind, "kind", "") == "f" and kind.itemsize < 8 and column.values.dtype.kind == "f":
+    if kind.kind == "f" and kind.itemsize < 8 and column.values.dtype.kind == "f":
         return plain.astype(kind) if fits_narrow(column.values, np.dtype(f"f{kind.itemsize}")) else plain
     try:
         cast = plain.astype(kind)

@@ -12,7 +12,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.io.coded_batches import columns_from_batches
 from closeknit.io.faults import explain_os_error
-from closeknit.io.names import Wanted, check_names, choose_columns
+from closeknit.io.names import Wanted, check_names, choose_columns, refuse_other_names
 from closeknit.io.source import Source
 
 
@@ -55,9 +55,7 @@ class PartitionedParquet(Source):
         try:
             files = ds.dataset(self.path, format="parquet")
             for file in files.get_fragments():
-                if set(file.physical_schema.names) != set(files.schema.names):
-                    what = "its columns are not those of the part files before it"
-                    raise BadInput(what, file=file.path, right="make them all alike")
+                refuse_other_names(set(file.physical_schema.names), set(files.schema.names), file.path)
             # a key that is a column of the files as well, as polars writes it, is read from them; 0123 is not a number
             keys = pa.schema([(key, pa.string()) for key in self._find_keys() if key not in files.schema.names])
             data = ds.dataset(self.path, format="parquet", partitioning=ds.partitioning(keys, flavor="hive"))

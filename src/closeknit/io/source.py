@@ -13,6 +13,8 @@ from closeknit.core.errors import BadInput
 from closeknit.io.labels import Labels
 from closeknit.io.names import Wanted
 
+NAME_IT = "name it with --certificate, or what to check with --recipe (in Python: certificate=, or schema and models)"
+
 
 class Source(ABC):
     """Base class of all sources: a subclass is a frozen dataclass, registered in `closeknit.io.sources`.
@@ -86,8 +88,7 @@ class Source(ABC):
 
     def read_certificate(self) -> str:
         """The certificate that was written with a release, as JSON."""
-        right = "name it with --certificate, or what to check with --recipe (in Python: certificate=, or schema and models)"
-        raise BadInput("there is no certificate with this table", file=self.place, right=right)
+        raise BadInput("there is no certificate with this table", file=self.place, right=NAME_IT)
 
     def check_target(self, replace: bool) -> None:
         """Refuse a place that cannot be written in the end, before the work starts.

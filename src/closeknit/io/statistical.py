@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from closeknit.core.columns import Column, Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, refuse_empty
 from closeknit.core.params import choice
 from closeknit.io.batches import cells_in
 from closeknit.io.extras import load_extra
@@ -111,8 +111,7 @@ class StatisticalFile(Source):
             rows += len(next(iter(batch.values()), ()))
             for name in chosen:  # each list is freed as soon as it is coded
                 coders[name].add(batch.pop(name))
-        if not rows:
-            raise BadInput("the table has no rows", file=self.path, right="give a table with at least one row")
+        refuse_empty(rows, self.path)
         labels, suffix = self._labels(found), Path(self.path).suffix.lower()
         cells = {name: coders.pop(name).finish(name) for name in chosen}
         return Columns({name: self._finish(name, cells.pop(name), found, labels, suffix) for name in chosen}, rows)

@@ -69,7 +69,7 @@ def write_checked(columns: Columns, path: Path, write: Callable[[Path], None]) -
             write(draft)
             found = read_written(draft)
         except BadInput as bad:
-            raise BadInput(bad.what, file=path, column=bad.column, row=bad.row, right=bad.right) from None
+            raise bad.replace(file=path) from None
         if content_hash(found) != content_hash(columns):
             raise BadInput(
                 f"a cell would read back differently from a {path.suffix} file",

@@ -33,7 +33,6 @@ from fractions import Fraction
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.exact import Number
@@ -45,15 +44,13 @@ from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.fills.knn import Knn
 from closeknit.fills.sweep import Sweep
+from closeknit.kernels.arrays import Int32, Int64
 from closeknit.kernels.dealing.rounds import literal, rounds
 from closeknit.kernels.dealing.sweeps import default_sweeps
 from closeknit.kernels.exchange.anatomy import exchange_rows
 from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
 from closeknit.models import LDiversity
 from closeknit.plans.stack import Stack, build_stack
-
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ class Anatomy(Method):
         if known.all():
             return self._build_groups(table, seed, progress)
         if not known.any():
-            return Outcome(Partition(np.zeros(len(table), dtype=np.int32), 1))
+            return Outcome(Partition.whole(len(table)))
         groups = self._build_groups(table.take(np.flatnonzero(known)), seed, progress).partition
         near = self.rows == "near"
         order = np.argsort(
@@ -116,7 +113,7 @@ class Anatomy(Method):
         most = int(np.bincount(values, minlength=1).max())
         if most * l > len(table):
             if table.persons is not None:  # not rows are to be counted, but persons: all of them are judged at the end
-                return Outcome(Partition(np.zeros(len(table), dtype=np.int32), 1))
+                return Outcome(Partition.whole(len(table)))
             raise _too_frequent(self.guarantees(table.schema)[0], most, len(table))
         progress("grouping", 0.2)
         lanes, joins = lanes_of(len(table), most, l)

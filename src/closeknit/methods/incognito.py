@@ -50,14 +50,13 @@ from closeknit.core.subsets import list_subsets
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.core.tree import STAR
 from closeknit.forms import generalized
+from closeknit.kernels.arrays import Flags
 from closeknit.methods.people_rollup import PeopleGroups, PeopleInGroups
 from closeknit.methods.rollup import Groups, Vector, select_classes
 
 REMEMBERED = 1 << 25  # numbers kept of groups to roll up from: they cost memory, and change no result
 NEAREST = 100  # vectors before the published one that an adversary looks at, those that lose most
 DIGITS = 12  # losses that agree so far are ties
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

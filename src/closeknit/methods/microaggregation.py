@@ -33,7 +33,6 @@ from fractions import Fraction
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.combined_secrets import Secret
 from closeknit.core.embedding import leaf_points
@@ -44,6 +43,7 @@ from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.share_limits import Distance
 from closeknit.core.table import Outcome, Partition, Table
+from closeknit.kernels.arrays import Int32
 from closeknit.kernels.clustering.microaggregation import Space, mix_classes, nearest_classes
 from closeknit.kernels.geometry.sorted_buckets import curve, sort_buckets
 from closeknit.plans.groups import adjust_k
@@ -54,8 +54,6 @@ from closeknit.search.vetoed_cuts import find_vetoed_cuts
 
 TOGETHER = 1 << 16  # rows that are scanned for each other
 TRIALS = 1 << 24  # exchanges tried on a table, and at least 32 a row
-
-Int32 = NDArray[np.int32]
 
 
 def count_candidates(n: int) -> int:

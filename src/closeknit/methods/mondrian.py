@@ -28,8 +28,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from closeknit.core.geometry import scales
 from closeknit.core.method import Method, Progress, Vetoes
 from closeknit.core.model import Model
@@ -69,7 +67,7 @@ class Mondrian(Method):
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Cut level by level; what cannot be cut any more is a class."""
-        whole = Partition(np.zeros(len(table), dtype=np.int32), 1)
+        whole = Partition.whole(len(table))
         if not root_holds(table, models):
             return Outcome(whole)
         return Outcome(refine_partition(table, whole, models, scales(table), self._cuts, progress))

@@ -20,7 +20,8 @@ from closeknit.core.covering import Covering
 from closeknit.core.levels import at_level, top_level
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
-from closeknit.core.tree import STAR, Int32
+from closeknit.core.tree import STAR
+from closeknit.kernels.arrays import Int32
 from closeknit.methods.rollup import CountedTable, Groups, Ladder
 from closeknit.models.population import list_people
 

@@ -21,12 +21,11 @@ from closeknit.core.kinds import Kind
 from closeknit.core.levels import leaf_losses, level_nodes, top_level, tree_of
 from closeknit.core.row_sorting import groups
 from closeknit.core.table import Partition, Table
-from closeknit.core.tree import Int32
+from closeknit.kernels.arrays import Flags, Int32
 
 DENSE = 8  # combinations of nodes for each group up to which a table of marks is quicker than sorting
 
 Counts = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 Vector = tuple[int, ...]
 
 

@@ -135,8 +135,8 @@ class Slicing(Method):
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Attribute partition, column generalization, tuple partition."""
-        if len(table) < self._least():
-            requested, hint = f"slicing into buckets of at least {self._least():,} rows", "ask for less (min_bucket, l)"
+        if len(table) < self.least_rows:
+            requested, hint = f"slicing into buckets of at least {self.least_rows:,} rows", "ask for less (min_bucket, l)"
             raise Unsatisfiable(requested, f"the table has {len(table):,} rows", hint)
         progress("columns", 0.15)
         groups = self.columns if isinstance(self.columns, tuple) else self._columns(table)
@@ -156,7 +156,9 @@ class Slicing(Method):
             raise BadInput("is plain, and slicing does not know where to put it", column=name, right=right)
         return tuple(tuple(group) for group in choose_columns(table, cast(int | None, self.columns), self.attached, self.bins))
 
-    def _least(self) -> int:
+    @property
+    def least_rows(self) -> int:
+        """As `Method`: those of a bucket."""
         return max(2, ceil(fraction("l", self.l or 1)), self.min_bucket or 0)
 
     def _levels(self, table: Table, form: Sliced, models: Sequence[Model]) -> dict[str, int | str]:
@@ -182,10 +184,10 @@ class Slicing(Method):
     def _local(self, table: Table, form: Sliced, models: Sequence[Model], seed: int, progress: Progress) -> Partition:
         """Buckets that meet every guarantee by themselves."""
         known = _encode_known(table, form, models)
-        table, judged = judge_known_parts(table, [*models, KAnonymity(self._least())], known)
+        table, judged = judge_known_parts(table, [*models, KAnonymity(self.least_rows)], known)
         if self.cuts not in ("strict", "relaxed"):
             return repair_partition(table, self._deal_buckets(table, form, seed, progress), judged)
-        whole_table = Partition(np.zeros(len(table), dtype=np.int32), 1)
+        whole_table = Partition.whole(len(table))
         if not root_holds(table, judged):
             return whole_table
         return refine_partition(table, whole_table, judged, scales(table), Cuts(relaxed=self.cuts == "relaxed"), progress)
@@ -216,7 +218,7 @@ class Slicing(Method):
             fraction("l", self.l),
             self.diverse,
             self.cuts == "relaxed",
-            self._least(),
+            self.least_rows,
             progress,
         )
 
@@ -225,15 +227,15 @@ class Slicing(Method):
         if self.cuts == "near":
             assert self.l is not None
             near = Anatomy(self.l).run(table, (), seed, progress).partition
-            return repair_partition(table, near, [KAnonymity(self._least())])
-        size = max(self.bucket or min(USUAL_BUCKET, len(table)), self._least())
+            return repair_partition(table, near, [KAnonymity(self.least_rows)])
+        size = max(self.bucket or min(USUAL_BUCKET, len(table)), self.least_rows)
         if self.cuts == "spread":
             bucket_of = spread_buckets(encode_known(table, form, ""), size, seed)
         else:
             bucket_of = np.empty(len(table), dtype=np.int32)
             bucket_of[np.random.default_rng(seed).permutation(len(table))] = np.arange(len(table)) // size
         last = int(bucket_of.max())
-        if last > 0 and (bucket_of == last).sum() < self._least():
+        if last > 0 and (bucket_of == last).sum() < self.least_rows:
             bucket_of[bucket_of == last] = last - 1
         return Partition.of(bucket_of)
 

@@ -50,14 +50,12 @@ from closeknit.core.params import choice, number
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.core.table_digest import digest_table
-from closeknit.core.tree import Int32
+from closeknit.kernels.arrays import Int32, Int64
 from closeknit.kernels.geometry.boxes import Scales
 from closeknit.models.transparency import Transparency
 from closeknit.search.advice import Advice
 from closeknit.search.margins import NO_LIMIT, expect_margins, measure_margins, tightest_distance
 from closeknit.search.refine import Cuts, OpenClasses, offer_cuts, root_holds
-
-Int64 = NDArray[np.int64]
 
 WHOLE = 1 << 32  # the budget in whole units, so that what is spent adds up exactly
 ADVISED = Fraction(1, 5)  # the part of eps that advice uses

@@ -14,20 +14,17 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.perturbation import Law
-from closeknit.core.row_sorting import groups
+from closeknit.core.row_sorting import groups, row_of_each
 from closeknit.core.schema import Schema
 from closeknit.forms.column_axes import Axis
+from closeknit.kernels.arrays import Int32, Int64, Reals
 from closeknit.kernels.counting.cubes import SortedPoints, StackedParts, spread
 from closeknit.metrics.query_answers import combinations
 
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-Reals = NDArray[np.float64]
 NARROW = 1e-9  # by which a number may miss its grid
 ROOM = 1 << 24  # keys up to which the points below each of them are tabulated
 MOST_KEYS = 1 << 62
@@ -137,10 +134,9 @@ class CubeGroup:
     def _parts(self, names: tuple[str, ...]) -> Parts:
         row, bucket_of, counts = self.row, self.bucket_of, self.counts
         if len(names) < len(self.names) and len(row) > self.buckets:
-            codes = [(self.columns[name].codes[row] + 1, len(self.columns[name].values) + 1) for name in names]
+            codes = [self.columns[name].take(row).coded for name in names]
             same, count = groups([(bucket_of, self.buckets), *codes], len(row))
-            first = np.empty(count, dtype=np.int64)
-            first[same] = np.arange(len(row))
+            first = row_of_each(same, count)
             counts = np.bincount(same, weights=counts, minlength=count).astype(np.float64)
             row, bucket_of = row[first], bucket_of[first]
         ends = [self._ends(name, row) for name in names]
@@ -209,8 +205,7 @@ class Points:
         """Return what one group of columns implies for each cell, in one bucket."""
         names = part.names
         same, count = groups([(self.places[name], self.sizes[name]) for name in names], len(self))
-        first = np.empty(count, dtype=np.int64)
-        first[same] = np.arange(len(self))
+        first = row_of_each(same, count)
         places = {name: self.places[name][first] for name in names}
         cells = Points(places, {name: self.sizes[name] for name in names}, np.ones(count, dtype=np.int64))
         rows: Reals = cells._spread([part], np.ones(1), np.zeros(1, dtype=np.int64))[same]

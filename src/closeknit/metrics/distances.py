@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.certificate import Record, WorstClass
 from closeknit.core.classes import Histogram
@@ -23,11 +22,10 @@ from closeknit.core.errors import BadInput
 from closeknit.core.exact import sum_products
 from closeknit.core.reading import Reading
 from closeknit.forms.release_reading import Published, reading_of
+from closeknit.kernels.arrays import Reals
 from closeknit.metrics.privacy_levels import closeness
 from closeknit.metrics.queries import choose_secret
 from closeknit.models.t_closeness import TCloseness, default_distance
-
-Reals = NDArray[np.float64]
 
 
 class Spread(Record):

@@ -37,7 +37,8 @@ from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
 from closeknit.forms.column_axes import axes_of, column_groups, original_columns
 from closeknit.forms.release_reading import Published, reading_of
-from closeknit.metrics.cubes import CubeGroup, Int32, Parts, Points, Reals, Values, undo_perturbation
+from closeknit.kernels.arrays import Int32, Reals
+from closeknit.metrics.cubes import CubeGroup, Parts, Points, Values, undo_perturbation
 from closeknit.metrics.queries import choose_secret
 from closeknit.metrics.query_answers import refuse_replaced
 

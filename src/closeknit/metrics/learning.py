@@ -21,7 +21,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.certificate import Record
 from closeknit.core.columns import Column, Columns, concat_columns
@@ -34,8 +33,8 @@ from closeknit.core.schema import Schema
 from closeknit.forms.column_axes import Axis, axes_of, column_groups, original_columns
 from closeknit.forms.release_reading import Published, reading_of
 from closeknit.io.files import read
+from closeknit.kernels.arrays import Reals
 
-Reals = NDArray[np.float64]
 MOST_ROWS = 20_000  # that a classifier for a report is trained and tested on, drawn at random from more
 TREES, LEAST_LEAF = 50, 10  # of the forest: trees, and rows that a leaf keeps together
 

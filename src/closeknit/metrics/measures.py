@@ -66,7 +66,7 @@ def measures(published: Published | Reading) -> Measures:
     """
     reading = reading_of(published)
     certificate = None if isinstance(published, Reading) else published.certificate
-    shown = [name for name in reading.schema.sensitive if name not in reading.retained]
+    shown = reading.exact_secrets
     return Measures(
         rows=reading.columns.rows,
         suppressed=certificate.suppressed if certificate else None,

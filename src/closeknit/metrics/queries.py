@@ -36,11 +36,9 @@ from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema, require_schema
 from closeknit.forms.column_axes import Axis, axes_of, column_groups, original_columns
 from closeknit.forms.release_reading import Published, reading_of
+from closeknit.kernels.arrays import Int32, Reals
 from closeknit.kernels.counting.queries import narrow_counts
 from closeknit.metrics.query_answers import Group, PerturbedGroup, undo_perturbation
-
-Int32 = NDArray[np.int32]
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.perturbation import Law
-from closeknit.core.row_sorting import groups
+from closeknit.core.row_sorting import groups, row_of_each
 from closeknit.core.transition import AnyLaw, Transition
 from closeknit.forms.column_axes import Axis
+from closeknit.kernels.arrays import Int32, Reals
 from closeknit.kernels.counting.queries import CellRanges, Words, below, every, rows_below, sums, weigh
 
-Int32 = NDArray[np.int32]
-Reals = NDArray[np.float64]
 QueryRanges = Mapping[str, tuple[float, float]]  # the range of each column, on its axis
 WIDE = 1 << 27  # bytes of the bits (or counts) of one column, beyond which its cells are examined one by one
 
@@ -32,10 +31,9 @@ def combinations(
     >>> [found.tolist() for found in combinations(columns, ["age"], np.array([1, 1, 0], np.int32), 2)]
     [[2, 1], [0, 1], [1.0, 2.0]]
     """
-    keys = [(bucket_of, buckets), *((columns[name].codes + 1, len(columns[name].values) + 1) for name in names)]
+    keys = [(bucket_of, buckets), *(columns[name].coded for name in names)]
     combination, count = groups(keys, columns.rows)
-    row = np.empty(count, dtype=np.int64)
-    row[combination] = np.arange(columns.rows)
+    row = row_of_each(combination, count)
     return row, bucket_of[row], np.bincount(combination, minlength=count).astype(np.float64)
 
 

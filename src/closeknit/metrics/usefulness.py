@@ -27,8 +27,8 @@ from closeknit.core.record import Record
 from closeknit.core.schema import Schema
 from closeknit.forms.column_axes import Axis, axes_of, original_columns
 from closeknit.forms.release_reading import Published, reading_of
+from closeknit.kernels.arrays import Reals
 
-Reals = NDArray[np.float64]
 Matrix = tuple[tuple[float, ...], ...]
 BINS = 10  # of a column, missing cells apart
 MOST_LEAVES = 12  # that are bins of their own

@@ -66,6 +66,11 @@ class DiverseSlicing(Model):
         choice("weight", self.weight, tuple(WORDS))
 
     @property
+    def weighs_buckets(self) -> bool:
+        """Whether all buckets that a person may be in are judged together: not with the weight "local"."""
+        return self.weight != "local"
+
+    @property
     def least_values(self) -> int:
         """Every bucket needs at least `l` different values."""
         return self._alone.least_values

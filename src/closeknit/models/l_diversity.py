@@ -33,9 +33,9 @@ from closeknit.core.model import Model, Parameter
 from closeknit.core.params import choice, number, whole
 from closeknit.core.share_limits import Limits
 from closeknit.core.subsets import Over, check_over
+from closeknit.kernels.arrays import Int64
 from closeknit.models.per_class import largest
 
-Int64 = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 KINDS = ("distinct", "entropy", "recursive", "frequency")

@@ -34,10 +34,10 @@ from closeknit.core.params import choice, number
 from closeknit.core.share_limits import Distance, Limits
 from closeknit.core.subsets import Over, check_over
 from closeknit.core.tree import Tree
+from closeknit.kernels.arrays import Int64
 from closeknit.kernels.counting.emd import hierarchical_numerators, ordinal_numerators
 from closeknit.models.declared_reference import check_reference, compare_declared, describe_reference
 
-Int64 = NDArray[np.int64]
 DISTANCES = ("ordered", "hierarchical", "equal")
 ROOM = 1 << 62
 
@@ -151,7 +151,7 @@ class TCloseness(Model):
             return Fraction(1)
         histogram = classes.histograms[self.column]
         ground = self._ground(histogram)
-        entries = slice(int(histogram.starts[index]), int(histogram.starts[index + 1]))
+        entries = histogram.entries(index)
         class_counts = np.zeros(len(histogram.reference), dtype=object)
         class_counts[histogram.values[entries]] = histogram.counts[entries].astype(object)
         reference = histogram.reference.astype(object)

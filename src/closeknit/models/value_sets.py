@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Histogram
 from closeknit.core.exact import plain_number
 from closeknit.core.tree import Tree
-
-Int64 = NDArray[np.int64]
+from closeknit.kernels.arrays import Int64
 
 
 class ValueSets(NamedTuple):
@@ -69,11 +68,8 @@ def nodes_below(histogram: Histogram, level: int) -> ValueSets:
 
 
 def _depths(tree: Tree) -> Int64:
-    depth = np.zeros(len(tree.parent), dtype=np.int64)
-    for node in range(1, len(depth)):  # parents come before their children
-        depth[node] = depth[tree.parent[node]] + 1
     named_root = tree.height[1] == tree.height[0]
-    return np.maximum(depth - 1, 0) if named_root else depth
+    return np.maximum(tree.depth - 1, 0) if named_root else tree.depth
 
 
 def reach_of(numbers: NDArray[np.float64], eps: Fraction, relative: bool) -> Int64:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.classes import Histogram
 from closeknit.core.domain import Domain
 from closeknit.core.errors import Unsatisfiable
 from closeknit.core.exact import Number
 from closeknit.core.params import number, whole
+from closeknit.kernels.arrays import Int64
 from closeknit.models.t_closeness import default_distance
 from closeknit.plans.burel_buckets import LikenessTest, dp_partition
 from closeknit.plans.halving import halve
 from closeknit.plans.plan import Plan, bucket_sizes
 from closeknit.plans.sabre_buckets import bucketize
 from closeknit.plans.sabre_sizes import ClosenessTest
-
-Int64 = NDArray[np.int64]
 
 
 def sabre_plan(

@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 from closeknit.core.errors import BadInput
 from closeknit.core.params import choice, whole
 from closeknit.core.table import Table
+from closeknit.kernels.arrays import Int64
 from closeknit.plans.correlation import HOW, correlations, discretize, has_too_many, mean_square_contingency
-
-Int64 = NDArray[np.int64]
 
 UNIT = 10**9  # correlations are compared to so many parts: the rest is rounding
 WORK = 1 << 22  # distances looked up at most when all sets of medoids are tried; 15 attributes never need a fifth of it

@@ -23,15 +23,13 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.exact import NEAR, decimal, log
 from closeknit.core.params import choice
+from closeknit.kernels.arrays import Int32, Int64
 from closeknit.kernels.dealing.bucket_packing import fewest_groups
 from closeknit.plans.plan import Buckets
 
-Int64 = NDArray[np.int64]
-Int32 = NDArray[np.int32]
 KINDS = ("enhanced", "basic")
 MOST = 16
 

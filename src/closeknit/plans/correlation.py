@@ -26,14 +26,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.domain import Domain
 from closeknit.core.params import choice, whole
-from closeknit.core.tree import Int32
-
-Int64 = NDArray[np.int64]
-Reals = NDArray[np.float64]
+from closeknit.kernels.arrays import Int32, Int64, Reals
 
 BINS = 10
 HOW = ("frequency", "width", "kmeans")

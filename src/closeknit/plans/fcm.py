@@ -15,12 +15,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.kernels.arrays import Int64, Reals
 from closeknit.kernels.clustering.balanced_clusters import assign_points, exchange_points
 from closeknit.kernels.clustering.fuzzy_memberships import means, memberships, square_distances
 from closeknit.plans.groups import Cells, pca_groups
-
-Int64 = NDArray[np.int64]
-Reals = NDArray[np.float64]
 
 ROUNDS, STILL = 50, 1e-9  # of fuzzy c-means, and how little all centres must move to stop before
 BALANCED_ROUNDS = 20

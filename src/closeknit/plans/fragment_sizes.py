@@ -33,11 +33,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.params import choice, whole
+from closeknit.kernels.arrays import Int64
 from closeknit.plans.fragments import BOUNDS, Fragments
 from closeknit.plans.halving import halve
 from closeknit.plans.plan import Plan
 
-Int64 = NDArray[np.int64]
 Whole = NDArray[Any]  # int64, or Python's integers where 64 bits are not enough
 ROOM = 1 << 62
 SEATS = 1 << 24  # classes times fragments, the size of a plan; and sets times fragments

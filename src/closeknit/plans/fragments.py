@@ -34,7 +34,7 @@ Different from the source:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -45,11 +45,11 @@ from numpy.typing import NDArray
 
 from closeknit.core.classes import Histogram
 from closeknit.core.params import choice, number
+from closeknit.kernels.arrays import Int64
 from closeknit.kernels.cutting.fragments import BEST, ENDS, PRINTED, WORK, Axes, State, descend, whole
 from closeknit.models.t_closeness import default_distance
 from closeknit.plans.ground import Branches, Line, ground_of
 
-Int64 = NDArray[np.int64]
 BOUNDS = {"best": BEST, "printed": PRINTED}
 MOST = 256
 CUTS = 64
@@ -259,19 +259,19 @@ def _arrays(space: Space, units: Sequence[int], most: int) -> tuple[Axes, State]
     def ends(lengths: list[int]) -> Int64:
         return np.cumsum([0, *lengths], dtype=np.int64)
 
-    def concat(name: str) -> Int64:
-        return np.concatenate([getattr(axis, name) for axis in space.axes]).astype(np.int64)
+    def concat(parts: Iterable[NDArray[np.integer]]) -> Int64:
+        return np.concatenate([*parts]).astype(np.int64)
 
     sets, s = ends([len(axis.weight) for axis in space.axes]), len(space.axes)
     axes = Axes(
         ends([len(axis.codes) for axis in space.axes]),
-        concat("place"),
-        _tops(concat("place")),
+        concat(axis.place for axis in space.axes),
+        _tops(concat(axis.place for axis in space.axes)),
         np.array([axis.on_line for axis in space.axes]),
         sets,
-        concat("first"),
-        concat("last"),
-        concat("weight"),
+        concat(axis.first for axis in space.axes),
+        concat(axis.last for axis in space.axes),
+        concat(axis.weight for axis in space.axes),
         np.array(units, dtype=np.float64),
     )
 

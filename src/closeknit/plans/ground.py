@@ -17,10 +17,8 @@ from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.params import choice
 from closeknit.core.tree import Tree
+from closeknit.kernels.arrays import Int32, Int64
 from closeknit.models.t_closeness import DISTANCES, choose_leaves
-
-Int64 = NDArray[np.int64]
-Int32 = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,11 +20,9 @@ from closeknit.core.embedding import embed_codes
 from closeknit.core.errors import Unsatisfiable
 from closeknit.core.row_sorting import groups as equal_rows
 from closeknit.core.table import Table
+from closeknit.kernels.arrays import Int64, Reals
 from closeknit.plans.fragment_sizes import deal_sizes
 from closeknit.plans.plan import Plan
-
-Int64 = NDArray[np.int64]
-Reals = NDArray[np.float64]
 
 DIGITS = 9  # scores are compared to so many digits: the rest differs between machines
 TIED = 1e-6  # eigenvalues that are nearer than this (of the largest) leave the direction open: a rule chooses it

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.params import choice
-
-Int64 = NDArray[np.int64]
+from closeknit.kernels.arrays import Int64
 
 
 def halve(sizes: Int64, k: int, allows: Callable[[Int64], bool], first: str = "ceil", balanced: bool = False) -> Int64:

@@ -18,12 +18,11 @@ from closeknit.core.domain import Domain
 from closeknit.core.model import Model
 from closeknit.core.share_limits import Distance
 from closeknit.core.table import Table
+from closeknit.kernels.arrays import Int64
 from closeknit.kernels.exchange.closeness_exchange import Secrets, no_secrets
 from closeknit.plans.ground import Branches, Line, ground_of
 
 LONGEST = 4096  # values of a line; a longer one is cut into as many runs of values
-
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Int64 = NDArray[np.int64]
+from closeknit.kernels.arrays import Int64
+
 Buckets = Sequence[NDArray[np.int32]]
 
 

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from closeknit.core.combined_secrets import Secret
 from closeknit.core.row_sorting import groups
+from closeknit.kernels.arrays import Int64
 from closeknit.plans.plan import Plan
-
-Int64 = NDArray[np.int64]
 
 STRIDE = 4_096  # classes from one place to the next whose first ranks are kept
 

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from closeknit.core.domain import Domain
 from closeknit.core.params import choice
-from closeknit.plans.ground import Branches, Int32, Int64, Line, ground_of
+from closeknit.kernels.arrays import Int32, Int64
+from closeknit.plans.ground import Branches, Line, ground_of
 
 BOUNDS = ("exact", "printed")
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.row_sorting import groups
 from closeknit.core.table import Table
-
-Int64 = NDArray[np.int64]
+from closeknit.kernels.arrays import Int64
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,4 +36,4 @@ class Origin:
     def duplicates(self) -> int:
         """Rows that repeat another row in every column that is used, the person too: only the data owner may learn it."""
         used = [self.columns[name] for name in self.schema.used]
-        return self.columns.rows - groups([(column.codes + 1, len(column.values) + 1) for column in used], self.columns.rows)[1]
+        return self.columns.rows - groups([column.coded for column in used], self.columns.rows)[1]

@@ -15,7 +15,6 @@ from closeknit.attacks.on_release import ON_RELEASE
 from closeknit.attacks.private_attacks import with_original
 from closeknit.core.errors import BadInput
 from closeknit.core.frontier import Frontier
-from closeknit.core.model import Model
 from closeknit.forms.release_reading import reading_of
 from closeknit.metrics.learning import release_accuracy
 from closeknit.metrics.queries import queries, workload_error
@@ -127,15 +126,11 @@ def _levels(texts: TextRelease, origin: Origin) -> tuple[AttestedLevel, ...]:
         elif guarantee.status == "attested" and "persons" in model.needs and classes is not None and len(classes):
             worse = (np.minimum if model.higher_is_safer else np.maximum).reduce
             levels = worse([model.levels(view) for view in classes.views(model.column)])
-            index = _worst(model, levels)
+            index = model.find_worst(levels)
             measured = float(levels[index]) if np.isfinite(levels[index]) else None
             rows, persons = int(classes.sizes[index]), int(classes.persons[index])
             found.append(AttestedLevel(**stated, measured=measured, rows=rows, persons=persons))
     return tuple(found)
-
-
-def _worst(model: Model, levels: NDArray[np.float64]) -> int:
-    return int(np.argmin(levels) if model.higher_is_safer else np.argmax(levels))
 
 
 def _measure_change(released: PublicReport, origin: Origin) -> RiskChange | None:

@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,9 @@ from closeknit.core.errors import BadInput
 from closeknit.core.kinds import Numeric, texts_of
 from closeknit.core.levels import at_level, top_level
 from closeknit.core.params import build_from_form
-from closeknit.core.row_sorting import groups
+from closeknit.core.row_sorting import groups, row_of_each
 from closeknit.core.schema import Schema
-from closeknit.core.strict_json import parse_json, read_limited
+from closeknit.core.strict_json import parse_json, read_text
 from closeknit.core.table import Form
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.io.canonical import canonical_blocks
@@ -69,11 +68,7 @@ class Recoding:
             raise BadInput("later rows cannot be written like this release: its cells are not labels of classes", right=right)
         labels = form.read_labels(columns, published)
         cells = [[*texts_of(labels[name].values), ""] for name in published.quasi]
-        group, count = groups(
-            [(labels[name].codes + 1, len(labels[name].values) + 1) for name in published.quasi], columns.rows
-        )
-        member = np.empty(count, dtype=np.int64)
-        member[group] = np.arange(columns.rows)
+        member = row_of_each(*groups([labels[name].coded for name in published.quasi], columns.rows))
         written = (
             [texts[code] for code in labels[name].codes[member]] for name, texts in zip(published.quasi, cells, strict=True)
         )
@@ -106,11 +101,7 @@ class Recoding:
             path: the file.
         """
         right = "name the recoding.json of a private folder"
-        try:
-            record = parse_json(read_limited(Path(path)), path)
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not JSON text"
-            raise BadInput(f"cannot be read ({why})", file=path, right=right) from None
+        record = parse_json(read_text(path, right), path)
         if not isinstance(record, dict) or set(record) != KEYS or record["recoding"] != FORMAT:
             raise BadInput("is not a recoding of this version", file=path, right=right)
         classes = tuple(tuple(map(str, row)) for row in record["classes"])

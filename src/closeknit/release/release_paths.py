@@ -13,8 +13,8 @@ from typing import Any
 
 from closeknit.core.certificate import Certificate
 from closeknit.core.errors import BadInput
-from closeknit.core.strict_json import read_limited
-from closeknit.io.source import Source
+from closeknit.core.strict_json import read_text
+from closeknit.io.source import NAME_IT, Source
 from closeknit.io.sources import source_of
 from closeknit.io.written_files import FORMATS
 
@@ -77,11 +77,12 @@ def release_file(data: Any) -> Any:
     return file
 
 
-def certificate_file(file: str | PathLike[str]) -> Path:
+def certificate_file(file: str | PathLike[str], right: str = NAME_IT) -> Path:
     """The certificate next to a release.
 
     Args:
         file: the release.
+        right: what to do where there is none.
 
     >>> certificate_file("nowhere/people.csv")
     Traceback (most recent call last):
@@ -93,16 +94,16 @@ def certificate_file(file: str | PathLike[str]) -> Path:
     found = place.parent / CERTIFICATE
     if not found.exists():
         where = "in this folder or next to it" if place.is_dir() else "next to it"
-        right = "name it with --certificate, or what to check with --recipe (in Python: certificate=, or schema and models)"
         raise BadInput(f"there is no {CERTIFICATE} {where}", file=file, right=right)
     return found
 
 
-def find_certificate(data: Any) -> Certificate | Path | None:
+def find_certificate(data: Any, right: str = NAME_IT) -> Certificate | Path | None:
     """The certificate with a release: next to its file, or where its source has it; None for a frame.
 
     Args:
         data: the file of the release, its address, a `Source`, or a frame.
+        right: what to do where there is none next to a file.
 
     >>> find_certificate({"age": [30]}) is None
     True
@@ -110,7 +111,7 @@ def find_certificate(data: Any) -> Certificate | Path | None:
     source = source_of(data)
     if isinstance(source, Source) and not (isinstance(data, str | PathLike) and (Path(data).parent / CERTIFICATE).exists()):
         return Certificate.from_json(source.read_certificate(), source.place)
-    return certificate_file(data) if isinstance(data, str | PathLike) else None
+    return certificate_file(data, right) if isinstance(data, str | PathLike) else None
 
 
 def read_certificate(given: Certificate | str | PathLike[str]) -> Certificate:
@@ -125,9 +126,4 @@ def read_certificate(given: Certificate | str | PathLike[str]) -> Certificate:
     """
     if isinstance(given, Certificate):
         return given
-    file = Path(given)
-    try:
-        return Certificate.from_json(read_limited(file), file)
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise BadInput(f"cannot be read ({why})", file=file, right=f"name a {CERTIFICATE}") from None
+    return Certificate.from_json(read_text(given, f"name a {CERTIFICATE}"), Path(given))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.columns import Columns
 from closeknit.core.schema import Schema
+from closeknit.core.table import Partition
 from closeknit.forms.column_axes import axes_of
 from closeknit.forms.release_reading import Published, reading_of
 from closeknit.io.canonical import cell_texts
@@ -52,7 +53,8 @@ def find_class(table: Columns, schema: Schema, published: Published, partition: 
     names = [name for name in (schema.published if reading.column_groups else schema.sensitive) if name in published.columns]
     raw, written = (_Texts(part, names, schema, bool(reading.column_groups)) for part in (table, published.columns))
     sizes = np.bincount(partition[partition >= 0])
-    members_of, rows_of = _ByClass(partition, len(sizes)), _ByClass(reading.class_of, len(reading.classes))
+    members_of = Partition(partition, len(sizes)).list_rows()
+    rows_of = Partition(reading.class_of, len(reading.classes)).list_rows()
     few = np.argsort(sizes, kind="stable")[:TRIED].tolist()
     alike: dict[tuple[Any, ...], list[int]] = {tuple(raw.of(members_of[label])): [] for label in few}
     for group in np.flatnonzero(np.isin(reading.classes.sizes, sizes[few])).tolist():  # each is read once
@@ -90,18 +92,6 @@ class _Texts:
         ordered = sorted(range(len(rows)), key=lambda i: [column[i] for column in columns])
         few = np.unique(np.linspace(0, len(rows) - 1, SAMPLE).round().astype(int))
         return np.sort(rows[np.array(ordered)[few]])
-
-
-class _ByClass:
-    """The rows of each class; rows without a class are left out."""
-
-    def __init__(self, class_of: NDArray[np.int32], count: int) -> None:
-        kept = np.flatnonzero(class_of >= 0)
-        self.rows = kept[np.argsort(class_of[kept], kind="stable")]
-        self.starts = np.append(0, np.cumsum(np.bincount(class_of[kept], minlength=count)))
-
-    def __getitem__(self, label: int) -> Rows:
-        return self.rows[self.starts[label] : self.starts[label + 1]]
 
 
 class _Boxes:

@@ -10,12 +10,12 @@ from closeknit.core.classes import Histogram
 from closeknit.core.combined_secrets import parts
 from closeknit.core.domain import Domain
 from closeknit.core.reading import Reading
+from closeknit.kernels.arrays import Int64
 from closeknit.report.record import ClassSpread, SecretSpread
 
 MOST_VALUES = 15
 RANGES = 10
 MOST_CLASSES = 3
-Int64 = NDArray[np.int64]
 
 
 def secret_spreads(reading: Reading, certificate: Certificate, word: str) -> tuple[SecretSpread, ...]:
@@ -35,7 +35,7 @@ def _spread(seen: Reading, name: str, certificate: Certificate, word: str) -> Se
     overall = _counts(group_of, np.arange(len(histogram.reference)), histogram.reference, len(values))
     worst = []
     for index, why in _worst(seen, name, histogram, certificate, word):
-        part = slice(int(histogram.starts[index]), int(histogram.starts[index + 1]))
+        part = histogram.entries(index)
         counts = _counts(group_of, histogram.values[part], histogram.counts[part], len(values))
         rows = int(seen.classes.sizes[index])
         worst.append(ClassSpread(cells=seen.cells_of(index), rows=rows, why=why, counts=counts))

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from closeknit.core.errors import keep_printable
 from closeknit.report.drawing import draw
 
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
@@ -107,7 +108,7 @@ def _make_unique(names: Iterable[str]) -> list[str]:
     seen: set[str] = set()
     found = []
     for name in names:
-        shown = "".join(sign if sign.isprintable() else " " for sign in name[:LONGEST]) or "\u00a0"
+        shown = keep_printable(name[:LONGEST], " ") or "\u00a0"
         while shown in seen:
             shown += "\u00a0"
         seen.add(shown)

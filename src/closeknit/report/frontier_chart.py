@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from closeknit.core.errors import keep_printable
 from closeknit.report.charts import Spec, quantity, render_svg, style
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -45,7 +46,7 @@ def standalone(svg: str) -> bytes:
 
 
 def _clean_point(point: Mapping[str, Any]) -> dict[str, Any]:
-    name = "".join(sign if sign.isprintable() else " " for sign in str(point["method"]))
+    name = keep_printable(str(point["method"]), " ")
     name = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
     requested = point.get("requested")
     return {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
+from closeknit.core.errors import keep_printable
 from closeknit.core.loss import LossRecord
 from closeknit.metrics.usefulness import Distribution, Matrix, Usefulness
 from closeknit.report.charts import BLUE, ORANGE
@@ -130,7 +131,7 @@ def _text(x: float, y: float, text: str, anchor: str = "start", more: str = "") 
 
 
 def _escape(text: str) -> str:
-    return html.escape("".join(sign if sign.isprintable() else " " for sign in text))
+    return html.escape(keep_printable(text, " "))
 
 
 def _svg(parts: Sequence[str], width: float, height: float, title: str) -> str:

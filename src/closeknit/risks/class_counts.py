@@ -20,9 +20,9 @@ from closeknit.core.exact import Floats, Ints
 from closeknit.core.kinds import Kind, Numeric, texts_of
 from closeknit.core.population_uniques import SizeCounts
 from closeknit.core.reading import Reading, without_markers
-from closeknit.core.row_sorting import groups
+from closeknit.core.row_sorting import groups, row_of_each
 from closeknit.core.schema import Schema
-from closeknit.core.tree import Int32
+from closeknit.kernels.arrays import Int32
 from closeknit.kernels.geometry.overlaps import box_tree, overlapping_weight
 
 EXACT_DIGITS = 15  # a float distinguishes all numbers of so many digits
@@ -104,9 +104,7 @@ class ClassCounts:
     @property
     def first_rows(self) -> Ints:
         """A row of each class."""
-        rows = np.empty(len(self.people), dtype=np.int64)
-        rows[self.class_of] = np.arange(len(self.class_of))
-        return rows
+        return row_of_each(self.class_of, len(self.people))
 
     def describe(self, index: int) -> str:
         """The cells of one class in words."""

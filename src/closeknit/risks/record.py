@@ -12,6 +12,7 @@ from closeknit.risks.attackers import GOALS, least_class_size
 
 THRESHOLDS = ("0.05", "0.09", "0.2")  # as regulators write them
 ROUNDED = "Policies round: 1/11 = 0.0909 is above 0.09, so a threshold of 0.09 needs classes of 12, not of 11."
+ESTIMATOR_NAMES = {"zayatz": "Zayatz", "pitman": "Pitman", "snb": "slide negative binomial"}
 MEANINGS = {
     "exact": "counted, not estimated",
     "estimate": "estimated from the sampling fraction",

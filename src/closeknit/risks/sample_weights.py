@@ -185,7 +185,7 @@ def parse_weights(column: Column, name: str) -> Floats:
     """
     right = "give every row a positive weight"
     if (column.codes < 0).any():
-        raise BadInput("the weight is missing", column=name, row=int(np.argmax(column.codes < 0)) + 1, right=right)
+        raise BadInput("the weight is missing", column=name, row=column.first_row(-1), right=right)
     try:
         numbers = column.values.astype(np.float64)
     except ValueError:  # find out which one

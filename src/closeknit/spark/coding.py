@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes, Histogram
 from closeknit.core.columns import Column, Columns
-from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets
+from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets, parts
 from closeknit.core.domain import Domain
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, refuse_empty
 from closeknit.core.limits import MOST_COMBINATIONS
-from closeknit.core.row_sorting import groups, row_order
+from closeknit.core.row_sorting import groups, row_of_each, row_order
 from closeknit.core.schema import Schema, sort_values
 from closeknit.core.table import Table
 from closeknit.io.batches import Block, block_from, cells_in, codes_in, encode_block, numbers_in, read_lists, texts_block
@@ -129,6 +129,12 @@ class Coding:
         """Columns of the codes that cuts use: those of the row, or of its person."""
         return self.quasi_names if self.head.schema.person is None else [f"h{j}" for j in range(len(self.head.schema.quasi))]
 
+    def leaves_of(self, secret: Secret, block: Block) -> NDArray[np.int32]:
+        """The leaf of each coded row in a sensitive attribute, or in several as one."""
+        names = list(self.head.schema.sensitive)
+        codes = codes_in(block, [f"s{names.index(name)}" for name in parts(secret)])
+        return codes[:, 0] if isinstance(secret, str) else self.joints[secret].place(codes)
+
     def own(self, secret: Secret) -> Histogram:
         """The histogram of a sensitive attribute over all rows, as `Table.own`."""
         domain = self.head.secret(secret)[1] if isinstance(secret, str) else self.joints[secret].domain
@@ -167,7 +173,7 @@ class Coding:
         plain = {name: sort_values(cells[place]) for name, place in zip(self.plain, self.plain_names, strict=True)}
         domains = (*self.head.quasi_domains, *self.head.sensitive_domains)
         keys: list[Any] = [(codes[:, j], domain.size + 1) for j, domain in enumerate(domains)]
-        keys += [(column.codes + 1, len(column.values) + 1) for column in plain.values()]
+        keys += [column.coded for column in plain.values()]
         persons = numbers_in(block, WHO).astype(np.int64) if self.person_names else None
         keys += [] if persons is None else [(persons, int(persons.max(initial=0)) + 1)]
         order = row_order(keys, len(codes))
@@ -214,8 +220,7 @@ def count_codes(block: Block, names: Sequence[str]) -> Block:
     first = codes.min(axis=0, initial=0)
     sizes = codes.max(axis=0, initial=0).astype(np.int64) - first + 1
     group, count = groups([(codes[:, j] - first[j], int(size)) for j, size in enumerate(sizes)], len(codes))
-    one = np.empty(count, dtype=np.int64)
-    one[group] = np.arange(len(group))
+    one = row_of_each(group, count)
     each = {name: codes[one, j] for j, name in enumerate(names)}
     return block_from({**each, "rows": np.bincount(group, minlength=count).astype(np.int64)})
 
@@ -328,8 +333,7 @@ def build_coding(read: PackedFrame, schema: Schema, types: Types) -> Coding:
         raise BadInput("the schema has no quasi column", right="name the columns that could identify a person")
     found = count_values(read, list(kinds))
     rows = next(iter(found.values())).rows
-    if rows == 0:
-        raise BadInput("the table has no rows", right="give at least one row")
+    refuse_empty(rows)
     coded, leaves, counts = {}, {}, {}
     for name, column in found.items():
         codes, domain, shown = _bind_column(schema, name, column)
@@ -359,7 +363,7 @@ def _bind_column(schema: Schema, name: str, column: ValueCounts) -> tuple[NDArra
     except BadInput as bad:
         rows = int(column.counts[bad.row - 1]) if bad.row else 0
         many = f" ({'one row has' if rows == 1 else f'{rows:,} rows have'} it)" if rows else ""
-        raise BadInput(bad.what + many, column=name, right=bad.right) from None
+        raise bad.replace(what=bad.what + many, row=None) from None
 
 
 def _plain_type(kind: str) -> str:
@@ -372,7 +376,7 @@ def encode_packs(read: PackedFrame, coding: Coding) -> PackedFrame:
     schema = coding.head.schema
     places = dict(zip(coding.names, [*schema.quasi, *schema.sensitive], strict=True))
     plain = dict(zip(coding.plain_names, schema.plain, strict=True)) | ({WHO: schema.person} if schema.person else {})
-    shared = read.frame.sparkSession.sparkContext.broadcast(coding.leaves)
+    shared = read.share(coding.leaves)
 
     def look_up_codes(block: Block) -> Block:
         columns = cells_in(block, list(places.values()))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from closeknit.core.columns import Column, Columns
+from closeknit.core.columns import NO_CELLS, Columns
 from closeknit.io.batches import Block, block_from, canonical_lines, numbers_in, read_lists, texts_block
 from closeknit.io.canonical import BLOCK_ROWS, canonical_blocks, digest, hash_of_digests
 from closeknit.spark.maps import partition_number
@@ -50,7 +50,7 @@ def content_hash_of(
         names: the columns.
         places: the `offsets` of the packs.
     """
-    before = packs.frame.sparkSession.sparkContext.broadcast(places)
+    before = packs.share(places)
 
     def pieces(block: Block) -> Block:
         return _pieces(columns_of(block), before.value[(partition_number(),)])
@@ -59,8 +59,7 @@ def content_hash_of(
     split = packs.whole().each(pieces).repartition(lambda block: numbers_in(block, "block") % count, count)
     lists = read_lists(split.each(_join_pieces).rows({"block": "bigint", "whole": "binary"}).toArrow())
     digests: dict[Any, Any] = dict(zip(lists["block"], lists["whole"], strict=True))
-    nothing = Column(np.empty(0, dtype=object), np.empty(0, dtype=np.int32))
-    (header,) = canonical_blocks(Columns(dict.fromkeys(names, nothing), 0))
+    (header,) = canonical_blocks(Columns(dict.fromkeys(names, NO_CELLS), 0))
     return hash_of_digests([digest(header), *(digests[block] for block in sorted(digests))])
 
 

@@ -35,7 +35,7 @@ def write_by_counts(
 
 def write_levels(coding: Coding, coded: PackedFrame, shape: Form, seed: int) -> PackedFrame:
     """Write each row separately, in a form of whole levels."""
-    shared = coded.frame.sparkSession.sparkContext.broadcast(coding)
+    shared = coded.share(coding)
 
     def write(block: Block) -> Block:
         coding = shared.value

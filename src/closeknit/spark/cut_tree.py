@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes, Histogram
-from closeknit.core.combined_secrets import Secret, parts
+from closeknit.core.combined_secrets import Secret
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.geometry import scales
@@ -265,7 +265,7 @@ def _count_runs(coding: Coding, coded: PackedFrame, tree: CutTree, open_: dict[i
     from pyspark.sql import functions as F
 
     secrets = {name: len(counts) for name, counts in next(iter(open_.values())).secrets.items()}
-    shared = coded.frame.sparkSession.sparkContext.broadcast(coding)
+    shared = coded.share(coding)
     place_of = np.full(len(tree), -1, dtype=np.int32)
     place_of[list(open_)] = np.arange(len(open_))
 
@@ -303,14 +303,10 @@ def _leaves(
     coding: Coding, secrets: dict[Secret, int], block: Block, mine: NDArray[np.int64]
 ) -> list[tuple[NDArray[np.int32], int]]:
     """For each guaranteed attribute the leaf of every row, and the number of leaves."""
-    names, codes = list(coding.head.schema.sensitive), codes_in(block, coding.secret_names)[mine]
-    found = []
-    for secret, leaves in secrets.items():
-        if is_tally(secret):
-            found.append((tally_leaves(coding, secret, block)[mine], leaves))
-            continue
-        own = codes[:, [names.index(name) for name in parts(secret)]]
-        found.append((own[:, 0] if isinstance(secret, str) else coding.joints[secret].place(own), leaves))
+    found = [
+        ((tally_leaves(coding, secret, block) if is_tally(secret) else coding.leaves_of(secret, block))[mine], leaves)
+        for secret, leaves in secrets.items()
+    ]
     return found or [(np.zeros(len(mine), dtype=np.int32), 1)]
 
 

@@ -45,7 +45,7 @@ class Judge:
         names = list(self.secrets)
         known = {
             wanted: find_combinations(packs, [f"s{names.index(n)}" for n in wanted], [self.secrets[n] for n in wanted])
-            for wanted in joints([*self.models, *filter(None, [joint])])
+            for wanted in joints([*self.models, joint])
         }
         found = {wanted: combined for wanted, combined in known.items() if combined is not None}
         references = dict(self.references)
@@ -71,7 +71,7 @@ class Judge:
 
     def measure(self, packs: PackedFrame, rows: int, suppressed: int = 0) -> Measurement:
         """Every part measured where its rows are, and the parts added."""
-        shared, count = packs.frame.sparkSession.sparkContext.broadcast(self), partitions(packs.frame, rows)
+        shared, count = packs.share(self), partitions(packs.frame, rows)
         names, in_persons = [*self.quasi_names, *self.secret_names], self.in_persons
 
         def judge_block(block: Block) -> Block:
@@ -101,7 +101,7 @@ class Judge:
         rows = numbers_in(block, "rows").astype(np.int64)
         codes, secret = codes_in(block, self.quasi_names), codes_in(block, self.secret_names)
         quasi = {name: column.take(codes[:, j]) for j, (name, column) in enumerate(self.quasi.items())}
-        class_of, count = groups([(c.codes + 1, len(c.values) + 1) for c in quasi.values()], len(rows))
+        class_of, count = groups([c.coded for c in quasi.values()], len(rows))
         leaves = [leaf_of[secret[:, j]] for j, (leaf_of, _) in enumerate(self.secrets.values())]
         names = list(self.secrets)
         coded: dict[Secret, CodedSecret] = {name: (leaves[j], self.secrets[name][1]) for j, name in enumerate(names)}

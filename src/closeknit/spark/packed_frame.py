@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -20,8 +20,10 @@ from closeknit.io.packs import TYPES, batch_of, blocks_in, blocks_of, merge_bloc
 from closeknit.spark.maps import MANY, Types, Work, ddl
 
 if TYPE_CHECKING:
+    from pyspark import Broadcast
     from pyspark.sql import DataFrame
 
+T = TypeVar("T")
 Source = Literal["rows", "packs", "partitions"]  # plain rows; each pack by itself; all packs of a partition as one block
 Splitter = Callable[[Block], Iterable[tuple[int, Block]]]
 
@@ -38,6 +40,10 @@ class PackedFrame:
     def of(cls, frame: DataFrame) -> PackedFrame:
         """Plain rows, to be packed."""
         return cls(frame, "rows")
+
+    def share(self, value: T) -> Broadcast[T]:
+        """A value for the steps: sent to each executor once, and found there as `value`."""
+        return self.frame.sparkSession.sparkContext.broadcast(value)
 
     def each(self, work: Work) -> PackedFrame:
         """The same frame with one more step for every block."""

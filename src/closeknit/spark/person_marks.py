@@ -27,7 +27,7 @@ from closeknit.core.combined_secrets import Secret, parts
 from closeknit.core.errors import BadInput
 from closeknit.core.model import Model
 from closeknit.core.schema import sort_values
-from closeknit.io.batches import Block, block_from, cells_in, codes_in, encode_block, numbers_in, rows_at
+from closeknit.io.batches import Block, block_from, cells_in, encode_block, numbers_in, rows_at
 from closeknit.spark.coding import WHO, Coding, hash_codes, sum_counts
 from closeknit.spark.packed_frame import PackedFrame
 
@@ -41,7 +41,7 @@ Counts = NDArray[np.int64]
 def mark_persons(packs: PackedFrame, coding: Coding, models: Sequence[Model]) -> tuple[PackedFrame, Coding]:
     """Coded rows with numbers, places and marks, persisted, and the coding with counts of persons."""
     count, secrets = -(-coding.rows // TOGETHER), list_diverse(models)
-    shared = packs.frame.sparkSession.sparkContext.broadcast(coding)
+    shared = packs.share(coding)
 
     def place_of(block: Block) -> NDArray[np.int64]:
         return person_places(_persons(block, shared.value), count)
@@ -156,16 +156,13 @@ def tally_leaves(coding: Coding, tally: Secret, block: Block) -> NDArray[np.int3
     head = numbers_in(block, "head").astype(np.int32)
     if tally == HEAD:
         return head
-    names = list(coding.head.schema.sensitive)
-    places = [names.index(name) for name in tally[2:]]
-    codes = codes_in(block, [f"s{j}" for j in places])
-    leaf = codes[:, 0] if len(places) == 1 else coding.joints[tuple(tally[2:])].place(codes)
+    leaf = coding.leaves_of(_secret(tally), block)
     mark = head if tally[1] == "head" else numbers_in(block, _once(coding, tally[2]))
     return np.where(mark > 0, leaf + 1, 0).astype(np.int32)
 
 
 def _count_tallies(packs: PackedFrame, coding: Coding, tallies: Mapping[Secret, int]) -> dict[Secret, Counts]:
-    shared = packs.frame.sparkSession.sparkContext.broadcast(coding)
+    shared = packs.share(coding)
 
     def count_block(block: Block) -> Block:
         found = [np.bincount(tally_leaves(shared.value, name, block), minlength=leaves) for name, leaves in tallies.items()]

@@ -62,7 +62,7 @@ class SparkOutput:
 
     def content_hash(self) -> str:
         """The content hash of the same release in a file."""
-        shared = self.ordered.frame.sparkSession.sparkContext.broadcast((self.coding, self.cells))
+        shared = self.ordered.share((self.coding, self.cells))
 
         def render_block(block: Block) -> Columns:
             return render_columns(*shared.value, block)

@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from closeknit.core.combined_secrets import Secret, parts
 from closeknit.core.geometry import points
 from closeknit.core.method import Method, ignore_progress
 from closeknit.core.model import Model
@@ -39,7 +37,7 @@ def write_by_ranks(
     """The written rows of all classes."""
     plan: Ranks = method.ranks(coding.own, coding.head.schema, models)
     per_block = max(BLOCK * plan.count // coding.rows, 1)
-    shared = coded.frame.sparkSession.sparkContext.broadcast(coding)
+    shared = coded.share(coding)
 
     def write(block: Block) -> Block:
         coding = shared.value
@@ -57,13 +55,13 @@ def write_by_ranks(
 
 def _sort_rows(coding: Coding, coded: PackedFrame, plan: Ranks) -> PackedFrame:
     """Rows by bucket, then along the Hilbert curve if the plan uses it, then by all their cells."""
-    shared = coded.frame.sparkSession.sparkContext.broadcast((coding, plan.bucket_of))
+    shared = coded.share((coding, plan.bucket_of))
     secret, curved = plan.secret, plan.curved
     sizes = [domain.size + 1 for domain in (*coding.head.quasi_domains, *coding.head.sensitive_domains)]
 
     def add_buckets(block: Block) -> Block:
         coding, bucket_of = shared.value
-        buckets = bucket_of[_leaves(coding, secret, block)]
+        buckets = bucket_of[np.zeros(block.num_rows, np.int32) if secret is None else coding.leaves_of(secret, block)]
         return encode_block({"bucket": buckets, **{name: block.column(name) for name in coding.all_names}})
 
     def words(block: Block) -> Words:
@@ -78,18 +76,9 @@ def _sort_rows(coding: Coding, coded: PackedFrame, plan: Ranks) -> PackedFrame:
     return sort_packs(coded.each(add_buckets), words, coding.plain_names, coding.rows, count)
 
 
-def _leaves(coding: Coding, secret: Secret | None, block: Block) -> NDArray[np.int32]:
-    """The leaf of each row for which the plan has buckets."""
-    if secret is None:
-        return np.zeros(block.num_rows, dtype=np.int32)
-    names = list(coding.head.schema.sensitive)
-    codes = codes_in(block, [f"s{names.index(name)}" for name in parts(secret)])
-    return codes[:, 0] if isinstance(secret, str) else coding.joints[secret].place(codes)
-
-
 def _assign_classes(coding: Coding, rows: PackedFrame, plan: Ranks) -> PackedFrame:
     """Sorted rows with the class of their rank."""
-    shared = rows.frame.sparkSession.sparkContext.broadcast((plan, offsets(rows, "bucket")))
+    shared = rows.share((plan, offsets(rows, "bucket")))
 
     def add_classes(block: Block) -> Block:
         plan, before = shared.value

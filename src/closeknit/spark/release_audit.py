@@ -15,7 +15,7 @@ from closeknit.core.audit import Recomputation
 from closeknit.core.certificate import WorstClass
 from closeknit.core.columns import Column, Columns
 from closeknit.core.combined_secrets import Secret
-from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.errors import BadInput, refuse_empty, suggest_name
 from closeknit.core.model import Model
 from closeknit.core.reading import secret_codes, without_markers
 from closeknit.core.schema import Schema
@@ -49,8 +49,7 @@ def count_cells(frame: DataFrame, schema: Schema) -> dict[str, ValueCounts]:
             raise BadInput("is not in the release", column=name, right=suggest_name(name, frame.columns))
     names = list(dict.fromkeys([*schema.quasi, *schema.sensitive]))
     found = count_values(PackedFrame.of(frame.select(*map(quote_name, names))), names)
-    if next(iter(found.values())).rows == 0:
-        raise BadInput("the release has no rows", right="give a table with at least one row")
+    refuse_empty(next(iter(found.values())).rows, what="the release")
     return found
 
 

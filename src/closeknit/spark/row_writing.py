@@ -94,7 +94,7 @@ def sort_release(written: PackedFrame, coding: Coding, cells: Cells) -> PackedFr
         place: {label or None: rank for rank, label in enumerate(cells.labels[name])}
         for place, name in zip(coding.quasi_names, coding.head.schema.quasi, strict=True)
     }
-    shared, kept = written.frame.sparkSession.sparkContext.broadcast(rank_of), coding.all_names[len(rank_of) :]
+    shared, kept = written.share(rank_of), coding.all_names[len(rank_of) :]
     shown = [cell_order(column) for column in cells.shown.values()]  # the rank of each leaf
     sizes = [*(len(ranks) for ranks in rank_of.values()), *(size for _, size in shown)]
 
@@ -119,7 +119,7 @@ def _ranks(column: Column, rank_of: Mapping[str | None, int]) -> NDArray[np.int3
 
 def split_files(ordered: PackedFrame, coding: Coding, places: Mapping[tuple[Any, ...], int]) -> PackedFrame:
     """Sorted rows with a partition per `FILE` ranks; `places` are the rows before each partition."""
-    shared = ordered.frame.sparkSession.sparkContext.broadcast(places)
+    shared = ordered.share(places)
 
     def add_ranks(block: Block) -> Block:
         first = shared.value[(partition_number(),)]
@@ -136,7 +136,7 @@ def split_files(ordered: PackedFrame, coding: Coding, places: Mapping[tuple[Any,
 def render_frame(ordered: PackedFrame, coding: Coding, cells: Cells, as_text: bool = False) -> DataFrame:
     """The release: sorted rows with labels, values and plain cells; `as_text`: all cells as in a CSV file."""
     schema = coding.head.schema
-    shared = ordered.frame.sparkSession.sparkContext.broadcast((coding, cells))
+    shared = ordered.share((coding, cells))
     types = dict.fromkeys(schema.quasi, "string")
     types |= {name: KINDS[cells.shown[name].values.dtype.kind] for name in schema.sensitive}
     types |= dict(coding.plain)

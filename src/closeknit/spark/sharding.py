@@ -7,11 +7,11 @@ shard without an allowed cut stays whole, and is refused if it has more than `LA
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 
+from closeknit.core.coins import derive_seed
 from closeknit.core.method import Method, ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Form, Outcome, Table
@@ -33,7 +33,7 @@ def write_by_shards(
 ) -> WrittenPacks:
     """The written rows of all shards."""
     tree = cut_tree(coding, coded, models, SHARD, LARGEST)
-    shared = coded.frame.sparkSession.sparkContext.broadcast((coding, tree))
+    shared = coded.share((coding, tree))
     nodes = np.flatnonzero(tree.column < 0)
     shards, place_of = len(nodes), np.cumsum(tree.column < 0) - 1
 
@@ -45,7 +45,7 @@ def write_by_shards(
     def write(block: Block) -> Block:
         coding, _ = shared.value
         table, order = coding.table(block)
-        own = seed if shards == 1 else _seed_of(seed, int(numbers_in(block, "shard")[0]))
+        own = seed if shards == 1 else derive_seed(seed, int(numbers_in(block, "shard")[0]))
         ties = table.tie_order(own)
         table, order = table.take(ties), order[ties]
 
@@ -59,7 +59,3 @@ def write_by_shards(
 
     packs = coded.each(add_shards).repartition(lambda block: place_of[numbers_in(block, "shard")], shards).each(write)
     return WrittenPacks(packs, form, (f"rows were split into {shards} shards",) if shards > 1 else ())
-
-
-def _seed_of(seed: int, shard: int) -> int:
-    return int.from_bytes(hashlib.sha256(f"{seed} {shard}".encode()).digest()[:16], "big")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from closeknit.core.columns import Column, Columns
+from closeknit.core.columns import Column, Columns, array_cells
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.schema import Schema
 from closeknit.io.ndjson import BadLine
@@ -200,9 +200,7 @@ def cells_of(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Columns
     for name in names:
         seen: dict[Any, int] = {}
         codes = [-1 if (cell := row[name]) is None else seen.setdefault(cell, len(seen)) for row in rows]
-        values = np.empty(len(seen), dtype=object)
-        values[:] = list(seen)
-        columns[name] = Column(values, np.array(codes, dtype=np.int32))
+        columns[name] = Column(array_cells(list(seen)), np.array(codes, dtype=np.int32))
     return Columns(columns, len(rows))
 
 

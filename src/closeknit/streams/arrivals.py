@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.columns import Column, Columns
+from closeknit.core.columns import Column, Columns, array_cells
 from closeknit.core.date_shift import refuse_shifts
 from closeknit.core.dates import Date
 from closeknit.core.domain import FAR, LOOKS_WRITTEN, NUMBER_TEXT, Domain, inner_bounds, snap_range
@@ -37,12 +37,12 @@ from closeknit.core.rank_swap import refuse_swaps
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
 from closeknit.io.arrow import column_from_cell
+from closeknit.kernels.arrays import Flags
+from closeknit.kernels.arrays import Reals as Reals
 from closeknit.kernels.geometry.declared_axes import EQUAL, NUMBER, TREE, Axes
 
-Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cells = NDArray[np.object_]
-Flags = NDArray[np.bool_]
 MISSING = -1  # in place of a digest, which is not negative
 MANTISSA = 53  # bits of a digest that a float can hold
 MOST_KNOWN = 1 << 16  # values whose meaning is cached
@@ -123,7 +123,7 @@ class Coder:
         quasi = np.array([[meaning[0] for meaning in found[:d]]])
         secrets = np.array([[meaning[0] for meaning in found[d : d + s]]], dtype=np.int64)
         persons = np.array([first if self.schema.person is None else found[-1][0]], dtype=np.int64)
-        cells = {name: _single(meaning[1]) for name, meaning in zip(self._shown, found, strict=False) if meaning[3]}
+        cells = {name: array_cells([meaning[1]]) for name, meaning in zip(self._shown, found, strict=False) if meaning[3]}
         outside = np.array([[meaning[2] for meaning in found[: d + s]]]) if any(meaning[2] for meaning in found) else None
         return Arrivals(quasi, persons, secrets, cells, outside)
 
@@ -256,7 +256,7 @@ class Coder:
             return None
         column = columns[self.schema.person]
         if (column.codes < 0).any():
-            right, row = "fill it in: a row without a person cannot be counted", int(np.argmax(column.codes < 0)) + 1
+            right, row = "fill it in: a row without a person cannot be counted", column.first_row(-1)
             raise BadInput("a row has no person", column=self.schema.person, row=row, right=right)
         return np.array([self.digest(text) >> 1 for text in texts_of(column.values)], dtype=np.int64)
 
@@ -304,12 +304,6 @@ def _column(name: str, cell: Any) -> Column:
     kind = type(cell)
     same = cell is None or kind is int or kind is bool or (kind is str and cell != "") or (kind is float and isfinite(cell))
     return Columns.of({name: [cell + 0.0 if kind is float else cell]})[name] if same else column_from_cell(cell, name)
-
-
-def _single(cell: Any) -> Cells:
-    cells = np.empty(1, dtype=object)
-    cells[0] = cell
-    return cells
 
 
 def value_text(value: Any) -> str:

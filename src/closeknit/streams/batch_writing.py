@@ -12,7 +12,8 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.table import WrittenTable
 from closeknit.core.tree import STAR
 from closeknit.forms.cell_labels import label_column
-from closeknit.streams.arrivals import EQUAL, Arrivals, Cells, Coder, Reals
+from closeknit.kernels.arrays import Reals
+from closeknit.streams.arrivals import EQUAL, Arrivals, Cells, Coder
 
 
 def write_classes(

@@ -196,8 +196,7 @@ class Castle(DelayedStream):
         return next((split for split in splits if self._all_hold(positions, *split)), whole_one)
 
     def _all_hold(self, positions: Ints, class_of: Ints, count: int) -> bool:
-        parts = (positions[class_of == part] for part in range(count))
-        return all(self.judge(self.pending.persons(part), self.pending.secrets(part)) for part in parts)
+        return all(self._holds(positions[class_of == part]) for part in range(count))
 
     def _reuse_stored(self, c: int, y: int) -> Emission | None:
         """y, or with "held" all rows that share a stored generalization with it, published with that."""
@@ -230,7 +229,7 @@ class Castle(DelayedStream):
         small = [other for other in range(len(self.clusters)) if not self._valid([other])]
         rows = self._members(small)
         rows = rows[inside(self.coder.axes, stored.lo, stored.hi, self.pending.quasi(rows))]
-        return rows if self.judge(self.pending.persons(rows), self.pending.secrets(rows)) else None
+        return rows if self._holds(rows) else None
 
     def _end(self) -> Iterator[Emissions]:
         while (small := [c for c in range(len(self.clusters)) if not self._valid([c])]) != []:
@@ -264,8 +263,7 @@ class Castle(DelayedStream):
             return False
         if not self.judge.models and (everything or len(numbers) == 1 or not self.judge.by_person):
             return True
-        positions = self._members(numbers)
-        return self.judge(self.pending.persons(positions), self.pending.secrets(positions))
+        return self._holds(self._members(numbers))
 
     def _members(self, numbers: list[int]) -> Ints:
         return np.sort(np.concatenate([np.empty(0, np.int64), *(self.clusters.members(c) for c in numbers)]))

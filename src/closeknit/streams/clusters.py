@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.geometry.declared_axes import Axes
 from closeknit.kernels.streaming.castle import (
     OpenClusters,
@@ -18,7 +19,7 @@ from closeknit.kernels.streaming.castle import (
     rehash_counts,
     shrink,
 )
-from closeknit.streams.arrivals import Arrivals, Ints, Reals
+from closeknit.streams.arrivals import Arrivals, Ints
 from closeknit.streams.pending import Pending
 
 SMALLEST = 64

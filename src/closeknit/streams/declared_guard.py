@@ -14,13 +14,14 @@ from typing import Any, cast
 import numpy as np
 
 from closeknit.core.classes import Classes
+from closeknit.core.columns import array_cells
 from closeknit.core.model import Model
 from closeknit.core.schema import Schema
 from closeknit.kernels.exchange.knit_guard import Guard
 from closeknit.kernels.streaming.class_verdicts import OPEN, judge_classes
 from closeknit.models.declared_reference import compare_declared
 from closeknit.search.guards import guard_values
-from closeknit.streams.arrivals import Cells, Ints
+from closeknit.streams.arrivals import Ints
 from closeknit.streams.window_tables import secret_codes
 
 LARGEST = 1 << 16  # rows of a class that a guard judges
@@ -58,9 +59,8 @@ class DeclaredGuard:
             self._codes = np.array([self._code_of[digest] for digest in self._known.tolist()], dtype=np.int64)
 
     def _learn_value(self, digest: int, cell: Any) -> None:
-        cells: Cells = np.empty(1, dtype=object)
-        cells[0], column = cell, str(self.model.column)
-        coded = secret_codes(self._kind, np.array([digest]), cells)
+        column = str(self.model.column)
+        coded = secret_codes(self._kind, np.array([digest]), array_cells([cell]))
         one = Classes.of(np.zeros(1, dtype=np.int32), 1, {column: coded})
         declared, strange = compare_declared(one, column, self.model.reference)
         if not strange[0]:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from closeknit.core.classes import Classes
+from closeknit.core.columns import array_cells
 from closeknit.core.combined_secrets import CodedSecret
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.look_alikes import FoldedModel
@@ -105,6 +106,10 @@ class DelayedStream(Stream):
         if not self.timed or (y := self._oldest()) is None:
             return None
         return self._time_of(y) + self.delta
+
+    def _holds(self, positions: Ints) -> bool:
+        """Whether the rows at these positions may form a class."""
+        return self.judge(self.pending.persons(positions), self.pending.secrets(positions))
 
     def _secrets_in_use(self) -> Ints:
         """Sensitive values that may still be judged."""
@@ -266,8 +271,7 @@ class Judge:
             self.shown[name] = {digest: cell for digest, cell in self.shown[name].items() if digest in used}
 
     def _bind_values(self, name: str, digests: Ints) -> CodedSecret:
-        cells = np.empty(len(digests), dtype=object)
-        cells[:] = [self.shown[name][digest] for digest in digests.tolist()]
+        cells = array_cells([self.shown[name][digest] for digest in digests.tolist()])
         return secret_codes(self.kinds[name], digests, cells)
 
     def heads(self, persons: Ints) -> int:

@@ -10,7 +10,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from closeknit.core.errors import BadInput
-from closeknit.streams.arrivals import Arrivals, Flags, Meanings
+from closeknit.kernels.arrays import Flags
+from closeknit.streams.arrivals import Arrivals, Meanings
 from closeknit.streams.counters import Counters
 from closeknit.streams.input_rules import REFUSE
 

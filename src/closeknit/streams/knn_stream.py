@@ -189,9 +189,6 @@ class KnnStream(DelayedStream):
                 return None
             size = min(2 * size, len(order))
 
-    def _holds(self, positions: Ints) -> bool:
-        return self.judge(self.pending.persons(positions), self.pending.secrets(positions))
-
     def _waiting(self) -> Ints:
         """Rows up to the one being handled; a block may have more."""
         positions = self.pending.positions()
@@ -204,8 +201,7 @@ def _declare_weights(schema: Schema, model: Model) -> tuple[int, dict[str, int]]
     if reference is None or not isinstance(model.column, str):
         return None
     kind = schema.sensitive[model.column]
-    domain = replace(kind.bind(np.array([], dtype=object))[0], default_distance=kind.default_distance)
-    none = Classes.of(np.zeros(0, dtype=np.int32), 0, {model.column: (np.zeros(0, dtype=np.int32), domain)})
+    none = Classes.of(np.zeros(0, dtype=np.int32), 0, {model.column: (np.zeros(0, dtype=np.int32), kind.declared_domain)})
     model.refuse(none)
     by_number = isinstance(kind, Numeric) and not kind.bins
     weights = {_render_value(float(value) if by_number else value): weight for value, weight in weigh_values(reference).items()}

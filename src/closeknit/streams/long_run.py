@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
+from closeknit.core.columns import array_cells
 from closeknit.core.combined_secrets import CodedSecret
 from closeknit.core.domain import Domain
 from closeknit.core.kinds import Kind
@@ -127,8 +128,7 @@ class DecayedCounts:
 
     def _bind_values(self) -> tuple[Ints, NDArray[np.int32], Domain]:
         keys = np.array(sorted(self.weights), dtype=np.int64)
-        cells = np.empty(len(keys), dtype=object)
-        cells[:] = [self.weights[key][1] for key in keys.tolist()]
+        cells = array_cells([self.weights[key][1] for key in keys.tolist()])
         return keys, *secret_codes(self.kind, keys, cells)
 
 

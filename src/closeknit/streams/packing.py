@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.columns import array_cells
 from closeknit.streams.arrivals import Arrivals
 
 Arrays = list[NDArray[Any]]
@@ -96,7 +97,7 @@ def unpack(packed: Any, arrays: Arrays) -> Any:
         return Fraction(of)
     parts = unpack(of, arrays)
     if kind == "cells":
-        return _cells(parts)
+        return array_cells(parts)
     if kind == "deque":
         return deque(parts[0], maxlen=parts[1])
     return Arrivals(**parts) if kind == "rows" else {"dict": dict, "tuple": tuple, "set": set}[kind](parts)
@@ -122,9 +123,3 @@ def _content(kind: str, value: Any, arrays: Arrays) -> Any:
         return {name: pack(getattr(value, name), arrays) for name in ("quasi", "persons", "secrets", "cells")}
     parts = sorted(value, key=repr) if kind == "set" else value.tolist() if kind == "cells" else value
     return [pack(part, arrays) for part in parts]
-
-
-def _cells(parts: list[Any]) -> NDArray[np.object_]:
-    cells = np.empty(len(parts), dtype=object)
-    cells[:] = parts
-    return cells

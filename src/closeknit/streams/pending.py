@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.streams.arrivals import Arrivals, Ints, Reals
+from closeknit.kernels.arrays import Reals
+from closeknit.streams.arrivals import Arrivals, Ints
 
 SMALLEST = 64
 

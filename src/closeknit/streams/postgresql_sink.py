@@ -24,12 +24,11 @@ from closeknit.io.database import Database, explain_errors
 from closeknit.io.databases.table_name import CERTIFICATE, TableName
 from closeknit.io.ndjson import LARGEST
 from closeknit.streams.postgresql_connection import StreamConnection
-from closeknit.streams.sinks import Mark, SinkDown, describe_mark
+from closeknit.streams.sinks import NEW_FOLDER, Mark, SinkDown, describe_mark
 
 WINDOW = "window"
 STATE = "_stream"  # appended to the name of the table
 STATE_COLUMNS = ["stream", "batch", "digest"]
-NEW_FOLDER = "or begin with another --checkpoint folder"
 
 
 class PostgresqlSink:

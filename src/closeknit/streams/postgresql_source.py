@@ -21,13 +21,13 @@ from closeknit.io.ndjson import LARGEST
 from closeknit.streams.arrival_order import ArrivalOrder
 from closeknit.streams.lines import ArrivedRow
 from closeknit.streams.postgresql_connection import StreamConnection
-from closeknit.streams.sources import Block, Mark, SourceDown
+from closeknit.streams.sinks import NEW_FOLDER
+from closeknit.streams.sources import Block, Mark, SourceDown, refuse_other_input
 
 POLL = 0.5  # seconds between two looks at a table without new rows
 SOON = 0.02  # seconds between two looks at transactions that have not ended
 COUNT = 10_000  # rows read at once
 WHOLE = ("smallint", "integer", "bigint")
-NEW_FOLDER = "or begin with another --checkpoint folder"
 FIND_KEY = """
 SELECT c.relkind::text, format_type(a.atttypid, NULL), a.attnotnull, pg_is_in_recovery(), EXISTS (
   SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
@@ -172,11 +172,7 @@ class PostgresqlSource:
     @explain_errors
     def seek(self, mark: Mark) -> None:
         """As `Source`."""
-        here = self.mark()
-        for name in ("path", "table", "column"):
-            if mark.get(name) != here[name]:
-                what = f"the checkpoint reads from {mark.get(name) or 'another input'}, not from {here[name]}"
-                raise BadInput(what, file=self.place, right=f"name the {name} of the checkpoint, {NEW_FOLDER}")
+        refuse_other_input(mark, self.mark(), ("path", "table", "column"))
         with self._link.use():
             self._refuse_shorter(mark["key"])
         self._at = self._safe = mark["key"]

@@ -16,15 +16,14 @@ from closeknit.io.canonical import cell_texts
 from closeknit.io.ndjson import BadLine, lines_of, row_of
 from closeknit.streams.lines import SHOWN, ArrivedRow, RejectedLine
 from closeknit.streams.redis_server import RedisAddress, Server, as_record, translate_errors
-from closeknit.streams.sinks import describe_mark
-from closeknit.streams.sources import Block, Mark
+from closeknit.streams.sinks import NEW_FOLDER, describe_mark
+from closeknit.streams.sources import Block, Mark, refuse_other_input
 
 LONGEST_WAIT = 0.5  # seconds that a signal may wait
 COUNT = 1000  # entries read at once
 MANY = 1000  # entries acknowledged at once
 OTHERS = 10**12  # ids that Redis generates are times in milliseconds; no stream has so many batches
 BEGINNING = "0-0"
-NEW_FOLDER = "or begin with another --checkpoint folder"
 
 
 def source(url: str) -> RedisSource:
@@ -118,11 +117,7 @@ class RedisSource:
 
     def seek(self, mark: Mark) -> None:
         """As `Source`: Redis has kept the entries after the mark for this consumer."""
-        here = self.mark()
-        for name in ("path", "group", "consumer"):
-            if mark.get(name) != here[name]:
-                what = f"the checkpoint reads from {mark.get(name) or 'a pipe'}, not from {here[name]}"
-                raise BadInput(what, file=self.place, right=f"name the {name} of the checkpoint, {NEW_FOLDER}")
+        refuse_other_input(mark, self.mark(), ("path", "group", "consumer"))
         if mark["id"] == BEGINNING:
             return
         delivered = {group["name"]: group["last-delivered-id"] for group in self._server.groups()}

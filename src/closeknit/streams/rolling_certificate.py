@@ -24,11 +24,11 @@ from closeknit.core.loss import LossSums
 from closeknit.core.measurement import Judged, Measurement, state_request
 from closeknit.core.model import Model, least_rows
 from closeknit.core.schema import Schema
-from closeknit.core.tree import Int32
 from closeknit.core.vacuity import vacuity_notes
 from closeknit.forms.cell_labels import tight_note
+from closeknit.kernels.arrays import Int32, Reals
 from closeknit.kernels.geometry.declared_axes import NUMBER, TREE, range_costs
-from closeknit.streams.arrivals import Arrivals, Reals
+from closeknit.streams.arrivals import Arrivals
 from closeknit.streams.cell_notes import list_cells
 from closeknit.streams.digests import digest_codes, fold_digests
 from closeknit.streams.window_tables import secret_codes
@@ -182,7 +182,7 @@ def attest_model(stream: Stream, model: Model, met: bool = True) -> Judged:
 def _state_model(stream: Stream, model: Model) -> dict[str, Any]:
     requested = model.origin  # closeness to the long run is requested as closeness
     kind = stream.schema.sensitive.get(requested.column) if isinstance(requested.column, str) else None
-    domain = None if kind is None else replace(kind.bind(np.array([], dtype=object))[0], default_distance=kind.default_distance)
+    domain = None if kind is None else kind.declared_domain
     scope = stream.scope.text if requested is model and model.compares and stream.scope else ""
     return {**state_request(requested, model.describe(domain) + scope), "requested": model.requested}
 
@@ -192,7 +192,7 @@ def _sum_losses(stream: Stream) -> LossSums:
     counters, axes = stream.counters, stream.coder.axes
     a = np.array(counters.column_losses or [0.0] * len(stream.schema.quasi))
     some = np.array(counters.column_rows or [0] * len(stream.schema.quasi))
-    leaves = np.array([getattr(domain, "size", 0) for domain in stream.coder.domains.values()])
+    leaves = np.array([0 if domain is None else domain.size for domain in stream.coder.domains.values()])
     nodes = (axes.kind == TREE) & (leaves > 1)
     b = np.where(nodes, (leaves * a - some) / np.maximum(leaves - 1, 1), a)
     sums = dict(zip(stream.schema.quasi, zip(a.tolist(), b.tolist(), strict=True), strict=True))
@@ -206,7 +206,7 @@ def render_schema(stream: Stream, sensitive: dict[str, Kind]) -> Schema:
     quasi, importance = {**schema.quasi, **snapped}, dict(schema.importance)
     if stream.scope:
         quasi, importance = {**quasi, WINDOW: numeric()}, {**importance, WINDOW: 0}
-    shown = {name: flat() if getattr(kind, "from_data", False) else without_format(kind) for name, kind in sensitive.items()}
+    shown = {name: flat() if kind.from_data else without_format(kind) for name, kind in sensitive.items()}
     return Schema(quasi=quasi, sensitive=shown, plain=schema.plain, importance=importance)
 
 

@@ -17,6 +17,7 @@ from closeknit.io.faults import explain_os_error
 from closeknit.io.ndjson import lines_of
 
 Mark = dict[str, Any]
+NEW_FOLDER = "or begin with another --checkpoint folder"
 DOWN = {errno.ENOSPC, errno.EDQUOT, errno.ETIMEDOUT, errno.ESTALE}  # a disk that is full or away for some time
 
 
@@ -98,7 +99,7 @@ class FileSink:
     def write_bytes(self, data: bytes) -> None:
         """Append bytes."""
         try:
-            _write_all(self._handle, data)
+            write_all(self._handle, data)
         except OSError as error:
             failed = explain_os_error(error, self.path)
             if error.errno not in DOWN:
@@ -114,12 +115,12 @@ class FileSink:
 
     def seek(self, mark: Mark) -> None:
         """As `Sink`."""
-        right = "name the output of the checkpoint, or begin with another --checkpoint folder"
+        right = f"name the output of the checkpoint, {NEW_FOLDER}"
         if (mark.get("path"), mark.get("csv")) != (self.path, self._csv):
             raise BadInput(f"the checkpoint writes to {describe_mark(mark)}", file=self.path, right=right)
         if (there := os.fstat(self._handle).st_size) < mark["offset"]:
             what = f"the file has {there:,} bytes, and the checkpoint has written {mark['offset']:,}"
-            raise BadInput(what, file=self.path, right="restore the file, or begin with another --checkpoint folder")
+            raise BadInput(what, file=self.path, right=f"restore the file, {NEW_FOLDER}")
         self._cut(mark["offset"])
 
     def empty(self) -> None:
@@ -158,7 +159,7 @@ class PipeSink:
         rows = ",".join(lines_of(batch))
         data = csv_bytes(batch, not self._begun) if self._csv else f'{{"batch":{number},"rows":[{rows}]}}\n'.encode()
         self._begun = True
-        _write_all(self._handle, data)
+        write_all(self._handle, data)
 
     def mark(self) -> Mark:
         """As `Sink`; a pipe has no place to return to."""
@@ -167,9 +168,9 @@ class PipeSink:
     def seek(self, mark: Mark) -> None:
         """As `Sink`: batches after the mark are written again."""
         if mark.get("path") is not None:
-            right = "name that file as output, or begin with another --checkpoint folder"
+            right = f"name that file as output, {NEW_FOLDER}"
             raise BadInput(f"the checkpoint writes to {describe_mark(mark)}, not to a pipe", right=right)
-        _write_all(self._handle, b"\n")  # ends a line that was incomplete when the process was killed
+        write_all(self._handle, b"\n")  # ends a line that was incomplete when the process was killed
 
     def empty(self) -> None:
         """As `Sink`: nothing to remove."""
@@ -242,7 +243,8 @@ def csv_bytes(batch: Columns, header: bool) -> bytes:
     return (head if header else b"") + b"".join(blocks)
 
 
-def _write_all(handle: int, data: bytes) -> None:
+def write_all(handle: int, data: bytes) -> None:
+    """Write all of these bytes: the system may take fewer at once."""
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]

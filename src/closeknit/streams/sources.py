@@ -15,6 +15,7 @@ from closeknit.core.errors import BadInput
 from closeknit.io.csv import CsvFormat
 from closeknit.io.faults import explain_os_error
 from closeknit.streams.lines import ArrivedRow, CsvRows, Lines, NdjsonRows, RejectedLine, Rows
+from closeknit.streams.sinks import NEW_FOLDER
 
 CHUNK = 1 << 16  # bytes read at once: memory does not grow with the speed of the writer
 REREAD = 1 << 12  # bytes before an offset by which an input is recognised
@@ -54,6 +55,20 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Release the input."""
+
+
+def refuse_other_input(mark: Mark, here: Mark, names: Sequence[str]) -> None:
+    """Refuse a mark of another input.
+
+    Args:
+        mark: from the checkpoint.
+        here: the mark of this input.
+        names: the keys that distinguish inputs; the first one is `path`.
+    """
+    for name in names:
+        if mark.get(name) != here[name]:
+            what = f"the checkpoint reads from {mark.get(name) or 'another input'}, not from {here[name]}"
+            raise BadInput(what, file=here["path"], right=f"name the {name} of the checkpoint, {NEW_FOLDER}")
 
 
 class FileSource:
@@ -133,7 +148,7 @@ class FileSource:
     def seek(self, mark: Mark) -> None:
         """As `Source`."""
         if "offset" not in mark:
-            right = "name that as input, or begin with another --checkpoint folder"
+            right = f"name that as input, {NEW_FOLDER}"
             raise BadInput(f"the checkpoint reads from {mark.get('path')}", file=self.name, right=right)
         offset, before = mark["offset"], mark["before"]
         if offset == 0:
@@ -149,7 +164,7 @@ class FileSource:
         if self._seekable() or self._replay:
             self._remember(self._exactly(before))
             if hashlib.sha256(self._recent).hexdigest() != mark["digest"]:
-                right = "give the same input, or begin with another --checkpoint folder"
+                right = f"give the same input, {NEW_FOLDER}"
                 raise BadInput("this is not the input that the checkpoint has read", file=self.name, right=right)
         self._end = offset
         self._lines, self._rows = Lines(offset, mark["lines"]), self._reader(mark["known"])

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.geometry.declared_axes import Axes, box_costs, boxes_of
 from closeknit.kernels.streaming.splitting import split_persons, split_values
-from closeknit.streams.arrivals import Ints, Reals
+from closeknit.streams.arrivals import Ints
 
 
 def split_k(axes: Axes, quasi: Reals, persons: Ints, k: int, draw: np.random.Generator) -> tuple[Ints, int]:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.geometry.declared_axes import Axes
 from closeknit.kernels.streaming.castle import covering
-from closeknit.streams.arrivals import Ints, Reals
+from closeknit.streams.arrivals import Ints
 
 
 @dataclass(eq=False)

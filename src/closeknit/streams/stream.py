@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.certificate import Certificate
-from closeknit.core.columns import Column, Columns, concat_columns
+from closeknit.core.columns import NO_CELLS, Columns, concat_columns
 from closeknit.core.dates import with_format
 from closeknit.core.errors import BadInput
 from closeknit.core.model import Model
@@ -31,8 +31,9 @@ from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import WrittenTable
 from closeknit.io.files import read
 from closeknit.io.frames import to_frame
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.geometry.declared_axes import box_costs, boxes_of
-from closeknit.streams.arrivals import Arrivals, Coder, Ints, Reals
+from closeknit.streams.arrivals import Arrivals, Coder, Ints
 from closeknit.streams.batch_writing import write_classes
 from closeknit.streams.cell_notes import count_cells
 from closeknit.streams.checkpoint import load, save
@@ -90,6 +91,7 @@ class Stream(ABC):
     init_params: Mapping[str, Any]  # kept in the checkpoint
     scope: Scope | None = None
     rules: InputRules = InputRules()  # for rows that do not arrive as declared
+    reuse: bool | str = False  # whether rows may be published with a generalization that was published before: see `Castle`
     folds: bool = False  # whether look-alike sensitive values count as one
     extra_models: Sequence[Model] = ()  # further guarantees, measured privately
 
@@ -127,7 +129,7 @@ class Stream(ABC):
             self._names = names
         self._refuse_ended()
         classes = self._emit_all(self._accept(self.coder.encode_row(row, self.position)))
-        return _as_rows(self._write_classes(classes).columns) if classes else []
+        return self._write_classes(classes).columns.list_rows() if classes else []
 
     @property
     def due(self) -> float | None:
@@ -167,7 +169,7 @@ class Stream(ABC):
         Returns:
             The rows whose delay is over.
         """
-        return _as_rows(self._join_batches(self.batches_due(now)))
+        return self._join_batches(self.batches_due(now)).list_rows()
 
     def flush(self) -> list[Row]:
         """End the stream.
@@ -176,7 +178,7 @@ class Stream(ABC):
             The rows that can still be published; the remaining ones are suppressed.
         """
         self._refuse_ended()
-        return _as_rows(self._join_batches(block.columns for block in self.blocks_at_end()))
+        return self._join_batches(block.columns for block in self.blocks_at_end()).list_rows()
 
     def blocks_of(self, columns: Columns) -> Iterator[WrittenTable]:
         """As `push_many`, block by block, with the position of each published row, which is private.
@@ -357,7 +359,7 @@ class Stream(ABC):
         return WrittenTable(written.columns, positions[written.rows])
 
     def _empty(self) -> Columns:
-        return Columns({name: Column(np.empty(0, dtype=object), np.empty(0, np.int32)) for name in self.schema.published}, 0)
+        return Columns(dict.fromkeys(self.schema.published, NO_CELLS), 0)
 
 
 def _refuse(schema: Schema) -> None:
@@ -396,8 +398,3 @@ def _check_names(schema: Schema, row: Mapping[str, Any]) -> None:
     for name in schema.list_needed(list(row)):
         if name not in row:
             raise BadInput("is not in the row", column=name, right="give every column of the schema; None where it is missing")
-
-
-def _as_rows(columns: Columns) -> list[Row]:
-    cells = {name: column.cells() for name, column in columns.items()}
-    return [{name: column[i] for name, column in cells.items()} for i in range(columns.rows)]

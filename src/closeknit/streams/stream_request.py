@@ -14,6 +14,7 @@ from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.model import Model
 from closeknit.core.schema import Schema
 from closeknit.streams import REGISTRY
+from closeknit.streams.arrival_order import ArrivalOrder
 from closeknit.streams.input_rules import REFUSE, InputRules
 from closeknit.streams.stream import Stream
 
@@ -104,6 +105,10 @@ class StreamRequest:
                 right = "leave the column without a role: it is read, but must not be published"
                 raise BadInput("is the position or time of a row, and is plain", column=name, right=right)
         return stream
+
+    def order(self, schema: Schema) -> ArrivalOrder:
+        """The order of the input of a stream."""
+        return ArrivalOrder(schema, self.position, self.time)
 
     def _check_names(self) -> None:
         takes, own = inspect.signature(REGISTRY[self.name].__init__).parameters, list_params(self.name)

@@ -21,13 +21,11 @@ from closeknit.core.kinds import Kind, flat
 from closeknit.core.row_sorting import groups, row_order
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table
-from closeknit.core.tree import Int32
 from closeknit.forms.cell_labels import class_labels
+from closeknit.kernels.arrays import Flags, Int32
 from closeknit.kernels.geometry.boxes import boxes
 from closeknit.kernels.geometry.declared_axes import EQUAL
 from closeknit.streams.arrivals import Arrivals, Cells, Coder, Ints
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,10 +31,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.certifying import check_columns
 from closeknit.core.classes import Classes, Histogram
 from closeknit.core.columns import Column, Columns
-from closeknit.core.combined_secrets import parts, render_secret
-from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
+from closeknit.core.combined_secrets import parts
+from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.exact import Number
 from closeknit.core.look_alikes import FoldedModel, with_folded
 from closeknit.core.method import Method, can_plan, ignore_progress
@@ -99,7 +100,7 @@ class Windowed(Stream):
         if self.omega % self.advance:
             right = "windows begin at multiples of advance: choose omega as one of them"
             raise BadInput(f"omega={omega} is not a multiple of advance={advance}", right=right)
-        self.method: Method = take("method", method, METHODS, "run")
+        self.method: Method = take("method", method, METHODS, Method)
         if "method" in self.init_params:  # a checkpoint keeps the method, whatever its form
             self.init_params = {**self.init_params, "method": self.method}
         _check(self.method, schema, requested)
@@ -316,13 +317,7 @@ def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
     if not models:
         raise BadInput("no guarantee is requested", right="give at least one model, such as TCloseness(column, 0.2)")
     for model in models:
-        for name in parts(model.column):
-            if name not in schema.sensitive:
-                right = suggest_name(name, schema.sensitive)
-                raise BadInput(f"{model.name} is requested for a column that is not sensitive", column=name, right=right)
-        if isinstance(model.column, tuple) and not model.joins:
-            right = "request it for each column separately, or t_closeness of them together"
-            raise BadInput(f"{model.name} cannot cover {render_secret(model.column)}", right=right)
+        check_columns(schema, [model])
         refuse_whole([model], "a stream publishes class by class")
         if "generalized" not in model.forms:
             raise BadInput(f"{model.name} has no meaning in a window", right="request a guarantee about classes")
@@ -353,7 +348,7 @@ def _without_missing(model: Model, schema: Schema) -> list[str]:
     if not isinstance(inner.column, str):
         return []
     kind = schema.sensitive[inner.column]
-    domain = replace(kind.bind(np.array([], dtype=object))[0], default_distance=kind.default_distance)
+    domain = kind.declared_domain
 
     def refuse(codes: list[int]) -> None:
         rows = np.array(codes, dtype=np.int32)

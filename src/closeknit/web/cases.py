@@ -104,10 +104,7 @@ class Case:
 
     def touch(self) -> None:
         """Note that its owner uses it."""
-        if time.time() - self.touched > 1:
-            self.touched = time.time()
-            with contextlib.suppress(FileNotFoundError):
-                os.utime(self.folder / RECORD)
+        self.touched = touch_record(self.folder / RECORD, self.touched)
 
 
 class Cases:
@@ -257,6 +254,15 @@ def empty_folder(folder: Path, kept: Iterable[str]) -> None:
             shutil.rmtree(place, ignore_errors=True)
         else:
             place.unlink(missing_ok=True)
+
+
+def touch_record(record: Path, touched: float) -> float:
+    """Note on disk, at most once a second, that an owner uses what a record is about; return when that was noted last."""
+    if time.time() - touched <= 1:
+        return touched
+    with contextlib.suppress(FileNotFoundError):
+        os.utime(record)
+    return time.time()
 
 
 def read_json(place: Path) -> Any:

@@ -78,7 +78,7 @@ def read_population(case: Case, requested: TaskOptions, limits: Limits, progress
         what = f"the population has {people.rows:,} people, and the table {table.rows:,} rows"
         raise BadInput(what, right="give everyone from whom the table is drawn")
     number = 1 + max((int(place.stem.partition("-")[2]) for place in case.folder.glob("people-*.parquet")), default=0)
-    write_parquet(Columns({name: people[name] for name in wanted}, people.rows), case.folder / f"people-{number}.parquet")
+    write_parquet(people.select(wanted), case.folder / f"people-{number}.parquet")
     return {"name": requested["name"], "people": people.rows}
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.templating import Jinja2Templates
 
+from closeknit.core.errors import keep_printable
+
 FAULT = "the server failed; this message contains nothing of your table"
 
 
@@ -18,7 +20,7 @@ def refusal(scope: Any, status: int, sentence: str, headers: dict[str, str] | No
     >>> refusal({"path": "/api/jobs"}, 404, "there is no such case").body
     b'{"error":"there is no such case"}'
     """
-    line = "".join(sign if sign.isprintable() else "\ufffd" for sign in sentence)
+    line = keep_printable(sentence)
     if scope["path"] == "/api" or scope["path"].startswith("/api/"):
         return JSONResponse({"error": line}, status, headers)
     page = templates().get_template("refusal.html").render(sentence=line, login=login)

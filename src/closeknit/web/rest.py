@@ -25,6 +25,10 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 NO_JOB: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No such job of this user"}}
 NOT_YET: dict[int | str, dict[str, Any]] = {409: {"model": Problem, "description": "Not done, or failed"}, **NO_JOB}
+FILE: dict[str, Any] = {  # of a route that returns a file
+    "responses": {200: {"content": {"application/octet-stream": {}}}, **NOT_YET},
+    "response_class": FileResponse,
+}
 UPLOAD: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "A file that cannot be read"},
     408: {"model": Problem, "description": "Upload too slow"},
@@ -105,31 +109,23 @@ def show_certificate(case: OwnCase) -> dict[str, Any]:
 @router.get("/jobs/{id}/report", responses={200: {"content": {"text/html": {}}}, **NOT_YET}, response_class=FileResponse)
 def show_report(case: OwnCase) -> FileResponse:
     """Return the public report."""
-    return FileResponse(check_file(case, case.out / PAGE), media_type="text/html", headers=DOCUMENT)
+    return show_document(case, case.out / PAGE)
 
 
-@router.get(
-    "/jobs/{id}/release", responses={200: {"content": {"application/octet-stream": {}}}, **NOT_YET}, response_class=FileResponse
-)
+@router.get("/jobs/{id}/release", **FILE)
 def fetch_release(case: OwnCase) -> FileResponse:
     """Download the release."""
     files = json.loads(check_file(case, case.out / CERTIFICATE).read_text(encoding="utf-8"))["files"]
     return download(case.out / Path(files[0]["name"]).name)
 
 
-@router.get(
-    "/jobs/{id}/release.zip",
-    responses={200: {"content": {"application/octet-stream": {}}}, **NOT_YET},
-    response_class=FileResponse,
-)
+@router.get("/jobs/{id}/release.zip", **FILE)
 def fetch_public(case: OwnCase) -> FileResponse:
     """Download the public files: release, certificate and report."""
     return download(check_file(case, case.folder / "release.zip"))
 
 
-@router.get(
-    "/jobs/{id}/private", responses={200: {"content": {"application/octet-stream": {}}}, **NOT_YET}, response_class=FileResponse
-)
+@router.get("/jobs/{id}/private", **FILE)
 def fetch_private(case: OwnCase) -> FileResponse:
     """Download the private files: recipe with its seed, classes and private report. Do not share them."""
     return download(check_file(case, case.folder / "private.zip"))
@@ -189,6 +185,11 @@ def check_file(case: Case, place: Path) -> Path:
     if not case.finished or not place.is_file():
         raise NotReady("there is no release yet; see the state of the job")
     return place
+
+
+def show_document(case: Case, place: Path, kind: str = "text/html") -> FileResponse:
+    """Return a report or a chart of a finished release, to be read as a page of its own."""
+    return FileResponse(check_file(case, place), media_type=kind, headers=DOCUMENT)
 
 
 def download(place: Path) -> FileResponse:

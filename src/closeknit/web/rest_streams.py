@@ -9,16 +9,15 @@ from fastapi import APIRouter, Depends, Form, Query, Request, Response, UploadFi
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse
 
-from closeknit.core.errors import BadInput
 from closeknit.web.cases import NotReady
 from closeknit.web.live.batch_log import acknowledge, fetch_batches, number_of
 from closeknit.web.live.live_stream import LiveStream
 from closeknit.web.live.row_bodies import KINDS, read_rows
 from closeknit.web.live.stream_watch import CERTIFICATE
 from closeknit.web.live.stream_worker import BATCHES
-from closeknit.web.rest import REFUSALS, UPLOAD, download, read_small
+from closeknit.web.rest import FILE, REFUSALS, UPLOAD, download, read_small_text
 from closeknit.web.rest_records import Problem
-from closeknit.web.routing import AllStreams, LimitedRoute, Owner, OwnStream
+from closeknit.web.routing import AllStreams, LimitedRoute, Owner, OwnStream, media_type
 from closeknit.web.stream_records import Batches, RowsReceipt, Senders, StreamState
 
 NO_STREAM: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No such stream of this user"}}
@@ -59,17 +58,9 @@ def create_stream(
     sink: Annotated[str, Form(max_length=40, description="batches, rows.ndjson, rows.csv or table")] = BATCHES,
 ) -> StreamState:
     """Create a stream from a recipe with the key `stream`. It runs until it is closed."""
-    stream = streams.create(owner, name, read_text(recipe, streams), sink)
+    stream = streams.create(owner, name, read_small_text(recipe, streams.settings, "recipe"), sink)
     response.headers["location"] = f"/api/streams/{stream.record.id}"
     return StreamState.of(stream)
-
-
-def read_text(recipe: UploadFile, streams: AllStreams) -> str:
-    """Read an uploaded recipe."""
-    try:
-        return read_small(recipe, streams.settings, "recipe").decode()
-    except UnicodeDecodeError:
-        raise BadInput("the recipe is not UTF-8 text", right="save it as UTF-8") from None
 
 
 @router.get("/streams")
@@ -98,7 +89,7 @@ def close_stream(stream: OwnStream) -> StreamState:
 
 
 async def _read_body(request: Request) -> tuple[bytes, str]:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = media_type(request)
     if kind not in KINDS:
         raise HTTPException(415, f"the rows have the media type '{kind}'; send one of: {', '.join(KINDS)}")
     return await request.body(), kind
@@ -147,11 +138,7 @@ def acknowledge_batches(stream: OwnStream, through: Annotated[int, Query(ge=0, l
     acknowledge(stream.published, through)
 
 
-@router.get(
-    "/streams/{id}/rows",
-    responses={200: {"content": {"application/octet-stream": {}}}, **NOT_HERE},
-    response_class=FileResponse,
-)
+@router.get("/streams/{id}/rows", **FILE | {"responses": FILE["responses"] | NOT_HERE})
 def fetch_rows(stream: OwnStream) -> FileResponse:
     """Download the file of published rows, if the stream appends to one."""
     return download(stream.rows_file)

@@ -39,6 +39,11 @@ UNKNOWN_KEY = "unknown_key"  # type of a pydantic error whose message is our own
 MISSING = "the field '{name}' is missing; add it"
 
 
+def media_type(request: Request) -> str:
+    """Return the type of the body, without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 class LimitedRoute(APIRoute):
     """A route whose form is read with the server's own limits: `APIRouter(route_class=LimitedRoute)`."""
 
@@ -48,7 +53,7 @@ class LimitedRoute(APIRoute):
         fields = [field.alias for field in self.dependant.body_params]
 
         async def handler(request: Request) -> Response:
-            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            kind = media_type(request)
             if kind in FORMS:
                 limits: Settings = request.app.state.settings
                 longest = min(limits.text, LONGEST_FIELD) if kind == FORMS[0] else limits.text

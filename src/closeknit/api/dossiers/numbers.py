@@ -13,7 +13,7 @@ from closeknit.core.audit import CheckedGuarantee
 from closeknit.core.certificate import render_level
 from closeknit.core.combined_secrets import parts, render_secret
 from closeknit.report.dossier_record import Answer, Basis
-from closeknit.risks.record import MEANINGS, AttackerRecord, RiskRecord
+from closeknit.risks.record import ESTIMATOR_NAMES, MEANINGS, AttackerRecord, RiskRecord
 
 Number = Callable[[Evidence], Iterator[Answer]]
 PRIVATE_ATTACKS = frozenset(
@@ -206,9 +206,6 @@ def list_population(evidence: Evidence) -> Iterator[Answer]:
     """The reference population of the journalist's numbers."""
     value = evidence.population or "not given: the numbers are those of the table itself, as upper bounds"
     yield Answer(label="Reference population", value=value, basis="stated" if evidence.population else "recomputable")
-
-
-ESTIMATOR_NAMES = {"zayatz": "Zayatz", "pitman": "Pitman", "snb": "slide negative binomial"}
 
 
 def list_population_uniques(evidence: Evidence) -> Iterator[Answer]:

@@ -22,7 +22,7 @@ from closeknit.api.dossiers.frameworks import Framework
 from closeknit.api.recipe import parse_forms
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.params import number
-from closeknit.core.strict_json import read_limited
+from closeknit.core.strict_json import read_text
 from closeknit.report.dossier_record import Answer, Box
 
 RIGHT = "write it as 'closeknit dossier --for NAME --template' prints it"
@@ -52,12 +52,7 @@ class Statements:
             framework: its boxes.
         """
         place = Path(file)
-        try:
-            content = parse_forms(read_limited(place), place)
-        except OSError as error:
-            raise BadInput(f"cannot be read ({error.strerror})", file=place, right="name a file of answers") from None
-        except UnicodeDecodeError:
-            raise BadInput("is not UTF-8 text", file=place, right=RIGHT) from None
+        content = parse_forms(read_text(place, "name a file of answers"), place)
         if not isinstance(content, Mapping) or not isinstance(content.get("answers") or {}, Mapping):
             raise BadInput("is not a file of answers", file=place, right=RIGHT)
         for key in content:
@@ -85,7 +80,7 @@ class Statements:
             try:
                 number("attempt", self.texts["attempt"], least=0, most=1)
             except BadInput as bad:
-                raise BadInput(bad.what, file=place, right=bad.right) from None
+                raise bad.replace(file=place) from None
         return self
 
     def fill(self, key: str, label: str) -> Box:

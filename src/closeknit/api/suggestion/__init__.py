@@ -12,7 +12,7 @@ from closeknit.api.suggestion.profile import Profile, profile_of
 from closeknit.api.suggestion.recipe_writer import recipe_text
 from closeknit.api.suggestion.role_guesses import guess_role
 from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import refuse_empty
 from closeknit.core.kinds import Kind
 from closeknit.core.schema import Schema
 
@@ -74,8 +74,7 @@ def suggest(columns: Columns) -> Suggestion:
     >>> {name: (guess.role, guess.kind) for name, guess in suggest(table).reasons.items()}
     {'name': ('identifier', ''), 'age': ('quasi', 'numeric'), 'disease': ('sensitive', 'flat')}
     """
-    if columns.rows == 0 or not len(columns):
-        raise BadInput("the table has no rows", right="give at least one row")
+    refuse_empty(columns.rows if len(columns) else 0)
     seen = {name: profile_of(name, column) for name, column in columns.items()}
     reasons: dict[str, Guess] = {}
     kinds: dict[str, Kind] = {}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from closeknit.core.errors import keep_printable
 from closeknit.core.kind_forms import kind_form
 from closeknit.core.kinds import Kind
 
@@ -99,7 +100,7 @@ def _snapping(suggestion: Suggestion) -> Iterable[str]:
 def _line(text: str, suggestion: Suggestion, name: str) -> str:
     """Return the line with its reason; control characters of a value must not break the comment."""
     guess = suggestion.reasons[name]
-    reason = "".join(sign if sign.isprintable() else "?" for sign in guess.reason)
+    reason = keep_printable(guess.reason, "?")
     return f"{text}  # {'' if guess.sure else NOT_SURE}{reason}"
 
 

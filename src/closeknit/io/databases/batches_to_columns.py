@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from closeknit.core.columns import Column, Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, refuse_empty
 from closeknit.io.batches import cells_in
 
 EPOCH = date(1970, 1, 1).toordinal()
@@ -108,8 +108,7 @@ def code_batches(batches: Iterable[pa.RecordBatch], names: Sequence[str], place:
             raise BadInput(f"the table has more than {most:,} rows", file=place, right="choose fewer in a query")
         for coder, cells in zip(coders, batch.columns if batch.num_rows else (), strict=bool(batch.num_rows)):
             coder.add(cells)
-    if rows == 0:
-        raise BadInput("the table has no rows", file=place, right="give a table with at least one row")
+    refuse_empty(rows, place)
     columns: dict[str, Column] = {}
     while coders:
         coder = coders.pop(0)
@@ -131,6 +130,18 @@ def batch_of_rows(rows: Sequence[Sequence[Any]], names: Sequence[str], place: ob
     cells = list(zip(*rows, strict=True))
     arrays = [_array(list(column), name, place) for column, name in zip(cells, names, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+
+def fetch_batches(cursor: Any, place: object) -> Iterator[pa.RecordBatch]:
+    """The rows of a cursor as batches.
+
+    Args:
+        cursor: of any driver, after its query.
+        place: the database, for messages.
+    """
+    names = [column[0] for column in cursor.description or ()]
+    while rows := cursor.fetchmany(ROWS):
+        yield batch_of_rows(rows, names, place)
 
 
 def _array(cells: list[Any], name: str, place: object) -> pa.Array:

@@ -14,7 +14,7 @@ from pymysql.cursors import SSCursor
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.io.databases.address import Link
-from closeknit.io.databases.batches_to_columns import ROWS, batch_of_rows
+from closeknit.io.databases.batches_to_columns import fetch_batches
 from closeknit.io.databases.connection import Batches, Connection
 from closeknit.io.databases.table_name import TableName
 from closeknit.io.databases.transactional import compare_written
@@ -77,9 +77,7 @@ class Mariadb(Connection):
     def batches(self, select: str) -> Batches:
         with closing(self.connection.cursor(SSCursor)) as cursor:
             cursor.execute(select)
-            names = [column[0] for column in cursor.description or ()]
-            while rows := cursor.fetchmany(ROWS):
-                yield batch_of_rows(rows, names, self.place)
+            yield from fetch_batches(cursor, self.place)
 
     def find(self, table: TableName) -> bool:
         schema, values = ("DATABASE()", []) if table.schema is None else ("%s", [table.schema])

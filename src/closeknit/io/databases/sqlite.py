@@ -11,7 +11,7 @@ from urllib.parse import quote
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.io.databases.address import Link
-from closeknit.io.databases.batches_to_columns import ROWS, batch_of_rows
+from closeknit.io.databases.batches_to_columns import fetch_batches
 from closeknit.io.databases.connection import Batches
 from closeknit.io.databases.table_name import TableName
 from closeknit.io.databases.transactional import Transactional
@@ -57,10 +57,7 @@ class Sqlite(Transactional):
         return {name: self.quote(name) for name in names}
 
     def batches(self, select: str) -> Batches:
-        cursor = self.connection.execute(select)
-        names = [column[0] for column in cursor.description]
-        while rows := cursor.fetchmany(ROWS):
-            yield batch_of_rows(rows, names, self.place)
+        yield from fetch_batches(self.connection.execute(select), self.place)
 
     def find(self, table: TableName) -> bool:
         try:

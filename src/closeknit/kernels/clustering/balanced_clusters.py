@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.compiling import kernel
-from closeknit.kernels.geometry.boxes import Ints, Reals
+from closeknit.kernels.geometry.boxes import Ints
 
 ROUNDED = 1e9
 

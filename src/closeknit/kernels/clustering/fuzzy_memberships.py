@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.compiling import kernel
-from closeknit.kernels.geometry.boxes import Ints, Reals
+from closeknit.kernels.geometry.boxes import Ints
 
 STEPS = 100  # Newton steps at most; ten are usual
 EXACT = 1e-10  # weight that a cluster may miss, of its n/c

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.compiling import kernel
 from closeknit.kernels.exchange.closeness_exchange import CLOSE, Secrets, excess, exchange_members
-from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
+from closeknit.kernels.geometry.boxes import Codes, Ints
 
 
 class Space(NamedTuple):

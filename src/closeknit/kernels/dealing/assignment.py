@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.compiling import kernel
-from closeknit.kernels.geometry.boxes import Codes, Reals
+from closeknit.kernels.geometry.boxes import Codes
 
 
 @kernel

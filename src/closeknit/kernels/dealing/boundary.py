@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.compiling import kernel
-from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
+from closeknit.kernels.geometry.boxes import Codes, Ints
 
 HEAD, TAIL = 0, 1
 

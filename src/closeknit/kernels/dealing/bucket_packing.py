@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from closeknit.kernels.arrays import Int64
 from closeknit.kernels.compiling import kernel
-
-Int64 = NDArray[np.int64]
 
 
 @kernel

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from closeknit.kernels.compiling import kernel
+from closeknit.kernels.counting.sorting import ascend
 from closeknit.kernels.geometry.boxes import Codes, Ints
 
 
@@ -31,20 +32,6 @@ def class_of(held: ClassMembers) -> Codes:
     found = np.empty(len(held.quasi), np.int32)
     found[held.member[held.member >= 0]] = classes[held.member >= 0]
     return found
-
-
-@kernel
-def _sort(codes: Codes, size: int) -> None:
-    """Shell sort in place: most classes are small, and the library's sort takes seconds to compile."""
-    gap = size // 2
-    while gap > 0:
-        for x in range(gap, size):
-            code, at = codes[x], x
-            while at >= gap and codes[at - gap] > code:
-                codes[at] = codes[at - gap]
-                at -= gap
-            codes[at] = code
-        gap = 1 if gap == 2 else int(gap / 2.2)
 
 
 @kernel
@@ -75,7 +62,7 @@ def corners(held: ClassMembers, classes: Ints, which: Ints) -> Codes:
                 codes[x] = held.quasi[rows[x], j]
                 end = min(end, codes[x]) if which[j] == 0 else max(end, codes[x])
             if which[j] == 2:
-                _sort(codes, size)
+                ascend(codes[:size])
                 end = codes[(size - 1) // 2]
             corner[i, j] = end
     return corner

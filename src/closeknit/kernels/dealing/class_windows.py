@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.compiling import kernel
 from closeknit.kernels.dealing.assignment import assign
 from closeknit.kernels.dealing.boundary import Rules, forbid
 from closeknit.kernels.dealing.class_members import ClassMembers, corners
-from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
+from closeknit.kernels.geometry.boxes import Codes, Ints
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 
 

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.compiling import kernel
 from closeknit.kernels.geometry.box_trees import Trees, farthest
-from closeknit.kernels.geometry.boxes import Ints, Reals, Scales
+from closeknit.kernels.geometry.boxes import Ints, Scales
 from closeknit.kernels.geometry.sorted_buckets import Keys, SortedBuckets
 
 ORDERS = ("hilbert", "random", "farthest")

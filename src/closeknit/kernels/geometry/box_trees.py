@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.compiling import inlined, kernel
-from closeknit.kernels.geometry.boxes import Codes, Ints, Reals, Scales
+from closeknit.kernels.geometry.boxes import Codes, Ints, Scales
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 from closeknit.kernels.geometry.sorted_buckets import SortedBuckets
 

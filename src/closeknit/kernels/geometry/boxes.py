@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.kernels.arrays import Reals as Reals
 from closeknit.kernels.compiling import bare, kernel, whole
 
 Codes = NDArray[np.int32]
-Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 

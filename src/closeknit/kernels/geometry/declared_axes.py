@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.kernels.arrays import Reals as Reals
 from closeknit.kernels.compiling import bare, kernel
 from closeknit.kernels.geometry.boxes import climb, widen
 
-Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
 NUMBER, TREE, EQUAL = 0, 1, 2
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.compiling import kernel
-from closeknit.kernels.geometry.boxes import Codes, Ints, Reals, Scales, range_loss
+from closeknit.kernels.geometry.boxes import Codes, Ints, Scales, range_loss
 
 
 @kernel

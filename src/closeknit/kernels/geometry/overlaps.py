@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.compiling import inlined, kernel
 
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
-Reals = NDArray[np.float64]
 
 BLOCK = 8  # boxes under a leaf
 DEEP = 130  # stack entries: two per level, and no tree has 64 levels
@@ -118,6 +118,30 @@ def _overlap(tree: BoxTree, i: int, lo: Codes, hi: Codes) -> bool:
     return yes
 
 
+@inlined
+def _next_node(tree: BoxTree, stack: Ints, depth: int, lo: Codes, hi: Codes, sums: bool) -> tuple[int, bool, int]:
+    """Walk on to a leaf under which some boxes may overlap, or with `sums` to a node under which all do (True); 0: the end."""
+    while depth > 0:
+        depth -= 1
+        x = stack[depth]
+        relation = _relation(tree.ends, x, lo, hi)
+        if sums and relation == 2:
+            return x, True, depth
+        if relation > 0 and x >= tree.leaves:
+            return x, False, depth
+        if relation > 0:
+            stack[depth], stack[depth + 1] = 2 * x, 2 * x + 1
+            depth += 2
+    return 0, False, 0
+
+
+@inlined
+def _boxes_under(tree: BoxTree, x: int) -> tuple[int, int]:
+    """The first box of a leaf, and the first one after them."""
+    begin = (x - tree.leaves) * BLOCK
+    return begin, min(begin + BLOCK, len(tree.order))
+
+
 @kernel
 def overlapping_weight(tree: BoxTree, lo: Codes, hi: Codes) -> Reals:
     """Weight of all boxes of the tree that overlap each query box.
@@ -132,21 +156,17 @@ def overlapping_weight(tree: BoxTree, lo: Codes, hi: Codes) -> Reals:
     for q in range(len(lo)):
         if (lo[q] > hi[q]).any():
             continue
-        stack[0], depth = 1, 1
-        while depth > 0:
-            depth -= 1
-            x = stack[depth]
-            relation = _relation(tree.ends, x, lo[q], hi[q])
-            if relation == 2:
+        stack[0] = 1
+        x, whole, depth = _next_node(tree, stack, 1, lo[q], hi[q], True)
+        while x > 0:
+            if whole:
                 found[q] += tree.total[x]
-            elif relation == 1 and x < tree.leaves:
-                stack[depth], stack[depth + 1] = 2 * x, 2 * x + 1
-                depth += 2
-            elif relation == 1:
-                begin = (x - tree.leaves) * BLOCK
-                for i in range(begin, min(begin + BLOCK, len(tree.order))):
+            else:
+                begin, end = _boxes_under(tree, x)
+                for i in range(begin, end):
                     if _overlap(tree, i, lo[q], hi[q]):
                         found[q] += tree.weight[i]
+            x, whole, depth = _next_node(tree, stack, depth, lo[q], hi[q], True)
     return found
 
 
@@ -164,21 +184,17 @@ def weigh_boxes(tree: BoxTree, lo: Codes, hi: Codes, weight: Reals) -> Reals:
     for q in range(len(lo)):
         if (lo[q] > hi[q]).any():
             continue
-        stack[0], depth = 1, 1
-        while depth > 0:
-            depth -= 1
-            x = stack[depth]
-            relation = _relation(tree.ends, x, lo[q], hi[q])
-            if relation == 2:
+        stack[0] = 1
+        x, whole, depth = _next_node(tree, stack, 1, lo[q], hi[q], True)
+        while x > 0:
+            if whole:
                 held[x] += weight[q]  # for every box under the node
-            elif relation == 1 and x < tree.leaves:
-                stack[depth], stack[depth + 1] = 2 * x, 2 * x + 1
-                depth += 2
-            elif relation == 1:
-                begin = (x - tree.leaves) * BLOCK
-                for i in range(begin, min(begin + BLOCK, len(tree.order))):
+            else:
+                begin, end = _boxes_under(tree, x)
+                for i in range(begin, end):
                     if _overlap(tree, i, lo[q], hi[q]):
                         found[tree.order[i]] += weight[q]
+            x, whole, depth = _next_node(tree, stack, depth, lo[q], hi[q], True)
     for x in range(1, tree.leaves):
         held[2 * x] += held[x]
         held[2 * x + 1] += held[x]
@@ -199,23 +215,17 @@ def overlapping(tree: BoxTree, lo: Codes, hi: Codes, counts: Ints) -> Ints:
     stack = np.empty(DEEP, np.int64)
     at = 0
     for q in range(len(lo)):
-        begin = at
-        stack[0], depth = 1, 1
-        while depth > 0 and counts[q] > 0:
-            depth -= 1
-            x = stack[depth]
-            if _relation(tree.ends, x, lo[q], hi[q]) == 0:
-                continue
-            if x < tree.leaves:
-                stack[depth], stack[depth + 1] = 2 * x, 2 * x + 1
-                depth += 2
-                continue
-            first = (x - tree.leaves) * BLOCK
-            for i in range(first, min(first + BLOCK, len(tree.order))):
+        first = at
+        stack[0] = 1
+        x, _, depth = _next_node(tree, stack, int(counts[q] > 0), lo[q], hi[q], False)
+        while x > 0:
+            begin, end = _boxes_under(tree, x)
+            for i in range(begin, end):
                 if _overlap(tree, i, lo[q], hi[q]):
                     found[at] = tree.order[i]
                     at += 1
-        found[begin:at].sort()
+            x, _, depth = _next_node(tree, stack, depth, lo[q], hi[q], False)
+        found[first:at].sort()
     return found
 
 
@@ -237,20 +247,14 @@ def points_at_ends(tree: BoxTree, lo: Codes, hi: Codes, ends: Codes) -> tuple[Re
     stack = np.empty(DEEP, np.int64)
     for q in range(len(lo)):
         wanted = (ends[q] >= 0).sum()
-        stack[0], depth = 1, 1
-        while depth > 0 and wanted > 0:
-            depth -= 1
-            x = stack[depth]
-            if _relation(tree.ends, x, lo[q], hi[q]) == 0:
-                continue
-            if x < tree.leaves:
-                stack[depth], stack[depth + 1] = 2 * x, 2 * x + 1
-                depth += 2
-                continue
-            begin = (x - tree.leaves) * BLOCK
-            for i in range(begin, min(begin + BLOCK, len(tree.order))):
+        stack[0] = 1
+        x, _, depth = _next_node(tree, stack, 1, lo[q], hi[q], False)
+        while x > 0 and wanted > 0:
+            begin, end = _boxes_under(tree, x)
+            for i in range(begin, end):
                 if _overlap(tree, i, lo[q], hi[q]):
                     wanted -= _add_at_ends(tree, i, ends[q], weight[q], found[q])
+            x, _, depth = _next_node(tree, stack, depth, lo[q], hi[q], False)
     return weight, found
 
 

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.compiling import bare, kernel, whole
-from closeknit.kernels.geometry.boxes import Ints, Reals, Scales, range_loss
+from closeknit.kernels.geometry.boxes import Ints, Scales, range_loss
 
 TABLED = 256  # up to so many leaves a column has a table of all its ranges
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
+from closeknit.kernels.arrays import Reals
+from closeknit.kernels.geometry.boxes import Codes, Ints
 from closeknit.kernels.geometry.hilbert_curve import hilbert_keys, hilbert_words
 
 FEW = 8  # up to so many axes a key of one word has 8 bits for each; more need two words

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.compiling import kernel, truth, whole
 from closeknit.kernels.cutting.cut_offers import offers
 from closeknit.kernels.cutting.cut_sides import mark
-from closeknit.kernels.geometry.boxes import Codes, Ints, Reals, Scales
+from closeknit.kernels.geometry.boxes import Codes, Ints, Scales
 from closeknit.kernels.slicing.profile_matching import TINY, position
 
 HOLDS, FAILS, UNDECIDED, CROWDED, PAUSED, DONE = range(6)  # results of a cut; all but the first two end a search

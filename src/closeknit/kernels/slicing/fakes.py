@@ -15,11 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.kernels.arrays import Flags, Int32, Int64
 from closeknit.kernels.compiling import kernel
+from closeknit.kernels.slicing.profile_matching import position
 
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 WORD = 64
 
 
@@ -101,14 +100,7 @@ def _in_bucket(shelves: BucketIndex, value: int, bucket: int) -> bool:
     if shelves.line[value] >= 0:
         word = shelves.bits[shelves.line[value], bucket >> 6]
         return (word >> np.uint64(bucket & 63)) & np.uint64(1) == np.uint64(1)
-    low, high = shelves.posting_starts[value], shelves.posting_starts[value + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if shelves.homes[middle] < bucket:
-            low = middle + 1
-        else:
-            high = middle
-    return low < shelves.posting_starts[value + 1] and shelves.homes[low] == bucket
+    return position(shelves.homes, shelves.posting_starts[value], shelves.posting_starts[value + 1], bucket) >= 0
 
 
 @kernel

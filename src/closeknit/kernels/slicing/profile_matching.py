@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from closeknit.kernels.arrays import Reals
 from closeknit.kernels.compiling import kernel
-from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
+from closeknit.kernels.geometry.boxes import Codes, Ints
 
 TINY = 1e-250  # a product of many shares can underflow
 

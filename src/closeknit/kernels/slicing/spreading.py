@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from closeknit.kernels.arrays import Int32, Int64
 from closeknit.kernels.compiling import kernel
 
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 CLEARLY = 1.0 + 1e-12  # a gain that is not a rounding error
 
 

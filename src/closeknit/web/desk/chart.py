@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from closeknit.core.steps import round_step
 from closeknit.report.frontier_chart import COLOURS, NOTE, WIDE
 from closeknit.web.desk.choices import ChoicePoint, Choices
 from closeknit.web.desk.table_preview import short
@@ -36,7 +37,7 @@ def frontier_svg(choices: Choices, link: Callable[[ChoicePoint], str], chosen: i
     """
     shown = [point for point in choices.points if point.level is not None and point.loss is not None]
     if not shown:
-        return _svg(60, choices, [_text(20, 35, "there is no release to show")])
+        return _svg(60, choices, [draw_text(20, 35, "there is no release to show")])
     across = AxisScale([point.loss or 0.0 for point in shown], (LEFT, WIDTH - RIGHT), log=False)
     up = AxisScale([point.level or 0.0 for point in shown], (HEIGHT - BOTTOM, TOP), log=_wide(shown))
     methods = list(dict.fromkeys(point.name for point in shown))
@@ -84,8 +85,7 @@ class AxisScale:
             decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
             found = [factor * 10.0**power for power in decades for factor in (1, 2, 5)]
         else:
-            power = 10.0 ** math.floor(math.log10((high - low) / TICKS))
-            step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= (high - low) / TICKS)
+            step = round_step((high - low) / TICKS)
             found = [round(step * i, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
         return [tick for tick in found if low <= tick <= high] or [low, high]
 
@@ -98,12 +98,15 @@ def _wide(points: Sequence[ChoicePoint]) -> bool:
 
 def _axes(across: AxisScale, up: AxisScale, choices: Choices) -> list[str]:
     parts = [f'<g class="grid">{"".join(_grid(across, up))}</g>', '<g class="ticks" font-size="12">']
-    parts += [_text(across(tick), HEIGHT - BOTTOM + 18, f"{tick:.4g}", "middle") for tick in across.ticks()]
-    parts += [_text(LEFT - 8, up(tick) + 4, f"{tick:.4g}", "end") for tick in up.ticks()]
+    parts += [draw_text(across(tick), HEIGHT - BOTTOM + 18, f"{tick:.4g}", "middle") for tick in across.ticks()]
+    parts += [draw_text(LEFT - 8, up(tick) + 4, f"{tick:.4g}", "end") for tick in up.ticks()]
     safer = "larger" if choices.higher_is_safer else "smaller"
-    parts += ["</g>", _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, "loss (0: unchanged, 1: all information lost)", "middle")]
+    parts += [
+        "</g>",
+        draw_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, "loss (0: unchanged, 1: all information lost)", "middle"),
+    ]
     head = f"{short(choices.level, LONGEST)} measured ({safer} is safer)"  # horizontal: a vertical label would be cut
-    return [*parts, _text(8, 18, head)]
+    return [*parts, draw_text(8, 18, head)]
 
 
 def _grid(across: AxisScale, up: AxisScale) -> list[str]:
@@ -163,11 +166,15 @@ def _legend(signs: dict[str, tuple[str, int]]) -> list[str]:
     parts = []
     for i, (name, sign) in enumerate(signs.items()):
         x, y = LEFT + (i % 3) * 190, HEIGHT + LINE * (i // 3) + 10
-        parts += [f'<g transform="translate({x} {y - 4})">{_sign(sign, True)}</g>', _text(x + 12, y, short(name, LONGEST // 2))]
-    return [*parts, _text(LEFT, HEIGHT + LINE * math.ceil(len(signs) / 3) + LINE, NOTE)]
+        parts += [
+            f'<g transform="translate({x} {y - 4})">{_sign(sign, True)}</g>',
+            draw_text(x + 12, y, short(name, LONGEST // 2)),
+        ]
+    return [*parts, draw_text(LEFT, HEIGHT + LINE * math.ceil(len(signs) / 3) + LINE, NOTE)]
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
+def draw_text(x: float, y: float, text: str, anchor: str = "start") -> str:
+    """Draw a line of text."""
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}">{html.escape(text)}</text>'
 
 

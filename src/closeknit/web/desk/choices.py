@@ -20,7 +20,7 @@ from closeknit.api.parameter_sweep import choose_sweep
 from closeknit.api.recipe import Recipe
 from closeknit.core.certificate import model_form
 from closeknit.core.columns import Columns
-from closeknit.core.comparison import Comparison, MethodResult
+from closeknit.core.comparison import Comparison, Measure, MethodResult
 from closeknit.core.errors import BadInput
 from closeknit.core.frontier import Frontier, Point
 from closeknit.core.method import Progress, can_plan
@@ -154,8 +154,7 @@ def compare_methods(
     (100, 300, [('mondrian', True), ('burel', False)])
     """
     recipe = recipe_of(draft, folder)
-    table = _table(recipe, columns)
-    few = table if rows is None else sample(table, recipe.schema, rows)
+    table, few = _read_sample(recipe, columns, rows)
     name = recipe.form.name if recipe.form else recipe.method.usual_form
     requested = list_methods(recipe.models, name) if names is None else list(names)
     found = compare(
@@ -188,8 +187,7 @@ def from_comparison(found: Comparison, of: int) -> Choices:
         _build_point(i, row, level=levels[i], measured=tuple(measured.text for measured in row.measured), front=front[i])
         for i, row in enumerate(found.methods)
     )
-    names = tuple(measure.name for measure in found.measures)
-    return Choices(found.rows, of, found.guarantees, names, head.name, head.higher_is_safer, points, _best(points))
+    return _build_choices(found, of, head, points)
 
 
 def vary_guarantee(
@@ -211,8 +209,7 @@ def vary_guarantee(
     [[{'k_anonymity': {'k': 2}}], [{'k_anonymity': {'k': 5}}]]
     """
     recipe = recipe_of(draft, folder)
-    table = _table(recipe, columns)
-    few = table if rows is None else sample(table, recipe.schema, rows)
+    table, few = _read_sample(recipe, columns, rows)
     found = frontier(
         few,
         recipe.schema,
@@ -242,8 +239,7 @@ def from_frontier(found: Frontier, recipe: Recipe, vary: Any, of: int) -> Choice
         )
         for i, point in enumerate(found.points)
     )
-    names = tuple(measure.name for measure in found.measures)
-    return Choices(found.rows, of, found.guarantees, names, head.name, head.higher_is_safer, points, _best(points))
+    return _build_choices(found, of, head, points)
 
 
 def _build_point(number: int, row: MethodResult | Point, **own: Any) -> ChoicePoint:
@@ -279,5 +275,12 @@ def _best(points: Sequence[ChoicePoint]) -> int | None:
     return min(done)[1] if done else None
 
 
-def _table(recipe: Recipe, columns: Columns | None) -> Columns:
-    return read(recipe.source, recipe.csv) if columns is None else columns
+def _build_choices(found: Comparison | Frontier, of: int, head: Measure, points: tuple[ChoicePoint, ...]) -> Choices:
+    names = tuple(measure.name for measure in found.measures)
+    return Choices(found.rows, of, found.guarantees, names, head.name, head.higher_is_safer, points, _best(points))
+
+
+def _read_sample(recipe: Recipe, columns: Columns | None, rows: int | None) -> tuple[Columns, Columns]:
+    """Return the table, and the rows that are tried."""
+    table = read(recipe.source, recipe.csv) if columns is None else columns
+    return table, table if rows is None else sample(table, recipe.schema, rows)

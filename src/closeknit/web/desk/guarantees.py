@@ -151,7 +151,7 @@ def assess_table(columns: Columns, schema: Schema, people: int | None = None) ->
     """
     if not schema.quasi:
         raise BadInput("no column is a quasi-identifier", right="choose those that could identify a person")
-    schema = schema.model_copy(update={"identifier": ()})
+    schema = schema.without_identifiers()
     table = schema.encode(columns)
     sizes = [domain.size + 1 for domain in table.quasi_domains]
     class_of, count = groups([(table.quasi[:, j], size) for j, size in enumerate(sizes)], len(table))

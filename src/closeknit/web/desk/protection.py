@@ -125,7 +125,7 @@ def check_reachable(table: Columns, draft: Forms, form: Forms) -> None:
     for name in parts(model.column):
         if name not in few.sensitive:
             raise BadInput("is not sensitive", column=name, right="give it this role in step 2 first")
-    whole = few.encode(Columns({name: table[name] for name in few.used}, table.rows)).one_class()
+    whole = few.encode(table.select(few.used)).one_class()
     try:
         check_whole(whole, few, [model], schema.person_rows == "count-once", bool(draft.get("suppress")))
     except Unsatisfiable as bad:

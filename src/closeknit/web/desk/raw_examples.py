@@ -59,7 +59,7 @@ class Example:
     def _worst(self, model: Model) -> tuple[int, float]:
         if model not in self.known:
             levels = model.levels(self.classes)
-            index = int(np.argmin(levels) if model.higher_is_safer else np.argmax(levels))
+            index = model.find_worst(levels)
             self.known[model] = index, float(levels[index])
         return self.known[model]
 
@@ -97,7 +97,7 @@ class Example:
     def secrets(self, column: Any, index: int) -> list[tuple[str, int]]:
         """Return the sensitive values of a class with their counts, most frequent first."""
         histogram = self.classes.histograms[column]
-        part = slice(int(histogram.starts[index]), int(histogram.starts[index + 1]))
+        part = histogram.entries(index)
         texts = [*histogram.domain.texts, "missing"]
         pairs = zip(histogram.values[part].tolist(), histogram.counts[part].tolist(), strict=True)
         return sorted(((short(texts[value], LONGEST_CELL), count) for value, count in pairs), key=lambda pair: -pair[1])

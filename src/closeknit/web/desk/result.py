@@ -12,7 +12,7 @@ from pathlib import Path
 from closeknit.attacks.finding import Finding, worst_first
 from closeknit.core.certificate import Certificate
 from closeknit.core.combined_secrets import parts, render_secret
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, keep_printable
 from closeknit.io.faults import explain_os_error
 from closeknit.metrics.usefulness import Usefulness
 from closeknit.release.release_paths import CERTIFICATE, RECIPE, REPORT
@@ -35,7 +35,6 @@ class GuaranteeResult:
     met: bool
     status: str  # recomputable or attested
     worst: str | None  # the cells of the class that is nearest to violating it
-    worst_rows: int | None
 
 
 @dataclass(frozen=True)
@@ -61,19 +60,10 @@ class File:
 class Result:
     """The contents of the page."""
 
-    ok: bool
-    lines: tuple[str, ...]  # the certificate as the command line prints it
+    certificate: Certificate
     guarantees: tuple[GuaranteeResult, ...]
-    rows: int
-    suppressed: int
     class_word: str
-    classes: int
-    smallest: int
-    largest: int
-    loss: float
     loss_means: str  # in a sentence
-    loss_by_column: tuple[tuple[str, float], ...]
-    notes: tuple[str, ...]
     sample: Sample | None
     usefulness: Usefulness | None
     attacks: tuple[Attack, ...]  # worst first
@@ -93,28 +83,19 @@ def result(out: Path, name: str = "table.csv") -> Result:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     release.save(f"{folder}/out")
     ...     found = result(Path(folder, "out"))
-    >>> found.ok, found.guarantees[0].measured, [file.name for file in found.public_files]
+    >>> found.certificate.ok, found.guarantees[0].measured, [file.name for file in found.public_files]
     (True, '5', ['certificate.json', 'release.csv', 'report.html', 'report.json'])
     """
     private_out = private_folder(out)
     certificate = Certificate.from_json(_text(out / CERTIFICATE), CERTIFICATE)
     released = PublicReport.from_json(_text(out / REPORT), REPORT)
     private = PrivateReport.from_json(_text(private_out / REPORT), REPORT) if (private_out / REPORT).is_file() else None
-    sizes, attacks = certificate.classes, _attacks(released, private)
+    attacks = _attacks(released, private)
     return Result(
-        ok=certificate.ok,
-        lines=tuple(str(certificate).splitlines()),
+        certificate=certificate,
         guarantees=tuple(_build_guarantee(explained) for explained in released.guarantees),
-        rows=certificate.rows,
-        suppressed=certificate.suppressed,
         class_word=released.class_words,
-        classes=sizes.count,
-        smallest=sizes.smallest,
-        largest=sizes.largest,
-        loss=certificate.loss.a,
         loss_means=explain_loss(certificate.loss),
-        loss_by_column=tuple((column, a) for column, (a, _) in certificate.loss.columns.items()),
-        notes=certificate.notes,
         sample=private.sample if private else None,
         usefulness=private.usefulness if private else None,
         attacks=attacks,
@@ -142,7 +123,7 @@ def command(name: str) -> str:
     >>> command("patients.csv")
     'closeknit anonymize recipe.yaml -o again/   # in the folder of recipe.yaml and patients.csv'
     """
-    printable = "".join(sign if sign.isprintable() else "?" for sign in name)
+    printable = keep_printable(name, "?")
     return f"closeknit anonymize {RECIPE} -o again/   # in the folder of {RECIPE} and {printable}"
 
 
@@ -159,7 +140,7 @@ def pictures(out: Path) -> dict[str, str]:
     from closeknit.report import charts
 
     found = result(out)
-    loss = [{"name": column, "value": value} for column, value in found.loss_by_column]
+    loss = [{"name": column, "value": value} for column, (value, _) in found.certificate.loss.columns.items()]
     risk = [{"name": attack.title, "value": attack.risk} for attack in found.attacks[:SHOWN_RISKS]]
     title = "Bar chart: loss by column, from 0 to 1."
     drawn = {"loss": charts.bars(loss, value="loss", title=title, most=1)} if loss else {}
@@ -174,9 +155,8 @@ def _build_guarantee(explained: ExplainedGuarantee) -> GuaranteeResult:
     measured = "attested" if attested else "no limit" if guarantee.measured is None else f"{guarantee.measured:.4g}"
     worst = guarantee.worst
     cells = None if worst is None else ", ".join(f"{name} {cell or 'missing'}" for name, cell in worst.cells.items())
-    rows = None if worst is None else worst.rows
     return GuaranteeResult(
-        guarantee.text, explained.means, guarantee.requested, measured, guarantee.met, guarantee.status, cells, rows
+        guarantee.text, explained.means, guarantee.requested, measured, guarantee.met, guarantee.status, cells
     )
 
 

@@ -37,4 +37,4 @@ def measure_roles(columns: Columns, draft: Mapping[str, Any]) -> RiskRecord:
     person = next((name for name in columns if role_of(draft, name) == "person"), None)
     schema = Schema(quasi=quasi, person=person, missing=missing_of(draft))
     needed = [*quasi, *([person] if person else [])]
-    return measure_risk(ClassCounts.of_table(Columns({name: columns[name] for name in needed}, columns.rows), schema)).record
+    return measure_risk(ClassCounts.of_table(columns.select(needed), schema)).record

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from closeknit.web.desk.chart import draw_text
 from closeknit.web.live.stream_watch import Sample
 
 WIDTH, HEIGHT = 640, 150
@@ -35,8 +36,8 @@ def draw_rates(samples: Sequence[Sample]) -> str:
     span = min(max(end - shown[0].at, SHORTEST), LONGEST)
     parts = [f'<g class="grid"><line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{_y(0, most)}" y2="{_y(0, most)}"/>']
     parts += [f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{_y(most, most)}" y2="{_y(most, most)}"/></g>']
-    parts += [_text(LEFT - 8, _y(most, most) + 4, f"{most:,.0f}", "end"), _text(LEFT - 8, _y(0, most) + 4, "0", "end")]
-    parts += [_text(LEFT, HEIGHT - 6, f"{span:.0f} seconds ago"), _text(WIDTH - RIGHT, HEIGHT - 6, "now", "end")]
+    parts += [draw_text(LEFT - 8, _y(most, most) + 4, f"{most:,.0f}", "end"), draw_text(LEFT - 8, _y(0, most) + 4, "0", "end")]
+    parts += [draw_text(LEFT, HEIGHT - 6, f"{span:.0f} seconds ago"), draw_text(WIDTH - RIGHT, HEIGHT - 6, "now", "end")]
     for name, points in rates.items():
         corners = " ".join(f"{_x(end - at, span)},{_y(rate, most)}" for at, rate in points)
         parts.append(f'<polyline class="{LINES[name]}" points="{corners}" fill="none" stroke-width="2"/>')
@@ -58,7 +59,3 @@ def _x(before: float, span: float) -> float:
 
 def _y(rate: float, most: float) -> float:
     return round(HEIGHT - BOTTOM - rate / most * (HEIGHT - TOP - BOTTOM), 1)
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}">{text}</text>'

@@ -18,7 +18,7 @@ import numpy as np
 from closeknit.api.suggestion.profile import Profile, profile_of
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import NUMBER_TEXT
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, refuse_empty
 from closeknit.core.exact import plain_number
 from closeknit.datasets import hospital, hospital_recipe
 from closeknit.io.canonical import cell_texts
@@ -89,8 +89,7 @@ def open_table(
         raise rename_file(bad, path, name) from None
     if most.rows is not None and columns.rows > most.rows:
         raise BadInput(f"the table has {columns.rows:,} rows", file=name, right=f"at most {most.rows:,} are taken")
-    if columns.rows == 0:
-        raise BadInput("the table has no rows", file=name, right="give at least one row")
+    refuse_empty(columns.rows, name)
     chosen = {key: value for key, value in data.form().items() if key != data.where()} if isinstance(data, Source) else {}
     return columns, found.form(csv) if found else chosen
 
@@ -101,8 +100,8 @@ def rename_file(bad: BadInput, path: Path, name: str) -> BadInput:
     >>> print(rename_file(BadInput("the file is empty", file="a/b.csv"), Path("a/b.csv"), "patients.csv"))
     patients.csv: the file is empty
     """
-    what, right = (None if text is None else text.replace(str(path), name) for text in (bad.what, bad.right))
-    return BadInput(what or "", file=None if bad.file is None else name, column=bad.column, row=bad.row, right=right)
+    texts = {key: text.replace(str(path), name) for key, text in (("what", bad.what), ("right", bad.right)) if text}
+    return bad.replace(file=None if bad.file is None else name, **texts)
 
 
 def _refuse_unpacked(path: Path, name: str, most: int | None) -> None:

@@ -26,6 +26,7 @@ from closeknit.core.kinds import BadValue, numbers_of, texts_of
 from closeknit.core.limits import MOST_INTERVALS
 from closeknit.core.params import choice, whole
 from closeknit.core.points import GRIDS
+from closeknit.core.steps import round_step
 from closeknit.web.desk.fields import Field, parse_fields
 
 LO, HI = "the smallest possible number", "the largest possible number"
@@ -194,7 +195,7 @@ def _sample_ranks(seen: Profile, bins: int) -> list[float]:
     try:
         numbers = numbers_of(seen.values)
     except BadValue as bad:
-        raise BadInput(bad.what, column=seen.name, row=seen.first_row(bad.index), right=bad.right) from None
+        raise bad.locate(seen.name, seen.first_row(bad.index)) from None
     if not len(numbers):
         raise BadInput("quantiles need at least one value", column=seen.name)
     order = np.argsort(numbers, kind="stable")
@@ -223,7 +224,6 @@ def _round_ends(seen: Profile) -> dict[str, int | float]:
     numbers = numbers_of(seen.values)
     low, high = float(numbers.min()), float(numbers.max())
     span = (high - low) or 1.0
-    power = 10.0 ** math.floor(math.log10(span / 10))
-    width = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= span / 10)
+    width = round_step(span / 10)
     ends = {"lo": math.floor(low / width) * width, "hi": math.floor(high / width + 1) * width, "width": width}
     return {key: int(end) if float(end).is_integer() else float(f"{end:.12g}") for key, end in ends.items()}

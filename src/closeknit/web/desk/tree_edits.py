@@ -258,7 +258,7 @@ def import_csv(text: str, *, from_data: bool, delimiter: str = DELIMITER) -> Hie
         try:
             read = Hierarchy.read_csv(file, delimiter)
         except BadInput as bad:
-            raise BadInput(bad.what, file="the hierarchy", column=bad.column, row=bad.row, right=bad.right) from None
+            raise bad.replace(file="the hierarchy") from None
     ranges = [RANGE_TEXT.fullmatch(leaf) for leaf in read.tree.leaf_labels]
     if not all(ranges):
         return Hierarchy(read.nested, from_data)

@@ -18,6 +18,7 @@ from closeknit.core.kinds import Kind, texts_of
 from closeknit.core.levels import level_nodes, tree_of
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR, Tree
+from closeknit.kernels.arrays import Int64
 from closeknit.web.desk.table_preview import short
 
 BREADTH = 25  # children shown per node
@@ -25,7 +26,6 @@ DEPTH = 2  # levels shown at once
 VALUES = 8  # of a preview
 LONGEST = 80
 TIGHT = "Numbers are written as the range of those in one class, such as [30, 41]; a step or intervals make it coarser."
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

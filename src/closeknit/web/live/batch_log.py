@@ -18,7 +18,7 @@ from closeknit.core.errors import BadInput
 from closeknit.io.faults import explain_os_error
 from closeknit.io.folders import write_whole
 from closeknit.io.ndjson import lines_of
-from closeknit.streams.sinks import Mark
+from closeknit.streams.sinks import Mark, write_all
 from closeknit.web.cases import read_json
 
 ACKNOWLEDGED = "acknowledged.json"
@@ -62,9 +62,7 @@ class BatchLog:
             self._open(number)
         line = f'{{"batch":{number},"rows":[{",".join(lines_of(batch))}]}}\n'.encode()
         try:
-            view = memoryview(line)
-            while view:
-                view = view[os.write(self._handle, view) :]
+            write_all(self._handle, line)
         except OSError as error:
             raise explain_os_error(error, _path(self._folder, self._first)) from None
         self._offset, self._size, self._last = self._offset + len(line), self._size + len(line), number

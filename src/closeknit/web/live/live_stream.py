@@ -18,7 +18,7 @@ from typing import Any
 from closeknit.api.recipe import Recipe
 from closeknit.core.errors import CloseknitError
 from closeknit.io.folders import write_whole
-from closeknit.web.cases import DISK_FULL, SPACE, LimitExceeded, NotReady, read_json
+from closeknit.web.cases import DISK_FULL, SPACE, LimitExceeded, NotReady, read_json, touch_record
 from closeknit.web.live.inbox import Inbox, QueueFull, Receipt
 from closeknit.web.live.stream_watch import StreamStatus, read_status
 from closeknit.web.live.stream_worker import BATCHES, FAILED, TABLE, read_recipe
@@ -154,10 +154,7 @@ class LiveStream:
 
     def touch(self) -> None:
         """Note that its owner uses it."""
-        if time.time() - self.touched > 1:
-            self.touched = time.time()
-            with contextlib.suppress(FileNotFoundError):
-                os.utime(self.folder / RECORD)
+        self.touched = touch_record(self.folder / RECORD, self.touched)
 
     def oversee(self) -> None:
         """Start its process, or start it again a while after it failed: called by the one thread that starts processes."""

@@ -78,7 +78,7 @@ class LiveStreams:
         choice("sink", sink, SINKS)
         requested = read_recipe(recipe)
         assert requested.stream is not None
-        requested.stream.build(requested.schema, requested.models, requested.seed)
+        requested.build_stream()
         self._check_table(requested, sink)
         if shutil.disk_usage(self.settings.home).free < SPACE:
             raise LimitExceeded(DISK_FULL)

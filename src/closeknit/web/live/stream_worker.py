@@ -22,7 +22,6 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.io.database import Database
 from closeknit.io.folders import write_whole
-from closeknit.streams.arrival_order import ArrivalOrder
 from closeknit.streams.checkpoint_folder import CheckpointFolder
 from closeknit.streams.sinks import BufferedSink, FileSink, Mark, Rejects, Sink
 from closeknit.streams.stream_run import StreamRun
@@ -107,10 +106,10 @@ def run_stream(
 
         source = InboxSource(folder / "inbox", wake, is_full)
         saved, marks, ticks = checkpoints.load() if resuming else (None, {}, [])
-        stream = saved or recipe.stream.build(recipe.schema, recipe.models, recipe.seed)
+        stream = saved or recipe.build_stream()
         if stream.timed:
             stream.clock = "tick"
-        order = ArrivalOrder(recipe.schema, recipe.stream.position, recipe.stream.time)
+        order = recipe.stream.order(recipe.schema)
         run = StreamRun(stream, source, WatchedSink(output), order, Rejects(None), time.time, checkpoints, every)
         report = StreamWatch(folder, source, is_full, every)
 

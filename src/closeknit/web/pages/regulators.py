@@ -6,7 +6,7 @@ import secrets
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request, UploadFile
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from closeknit.api.dossiers import FRAMEWORKS
 from closeknit.api.presets import preset
@@ -15,12 +15,11 @@ from closeknit.core.params import choice
 from closeknit.web.case_tasks import draft_of
 from closeknit.web.cases import clean_name, suffix_of, write_upload
 from closeknit.web.desk.draft import Draft, recipe_of
-from closeknit.web.headers import DOCUMENT
 from closeknit.web.page_tasks import DOSSIER
 from closeknit.web.pages import guarantees_step
 from closeknit.web.pages.drafts import change
 from closeknit.web.pages.page_common import StartedCase, redirect_to
-from closeknit.web.rest import check_file
+from closeknit.web.rest import show_document
 from closeknit.web.routing import AllTasks, FormFields, LimitedRoute, OwnCase
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
@@ -84,4 +83,4 @@ def start_dossier(case: OwnCase, tasks: AllTasks, framework: Short = "", edition
 @router.get("/tables/{id}/dossier")
 def dossier(case: OwnCase) -> Response:
     """Return the newest dossier."""
-    return FileResponse(check_file(case, case.folder / DOSSIER / "dossier.html"), media_type="text/html", headers=DOCUMENT)
+    return show_document(case, case.folder / DOSSIER / "dossier.html")

@@ -6,18 +6,17 @@ import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from closeknit.api.dossiers import FRAMEWORKS
 from closeknit.release.release_paths import CERTIFICATE, PAGE
 from closeknit.web.case_tasks import draft_of
 from closeknit.web.cases import Case
 from closeknit.web.desk.result import result
-from closeknit.web.headers import DOCUMENT
 from closeknit.web.pages.drafts import mark
 from closeknit.web.pages.methods_step import RELEASED
 from closeknit.web.pages.page_common import page, redirect_to, work_of
-from closeknit.web.rest import check_file, download
+from closeknit.web.rest import check_file, download, show_document
 from closeknit.web.routing import AllTasks, LimitedRoute, OwnCase
 from closeknit.web.tasks import Tasks
 
@@ -63,20 +62,20 @@ def _list_kinds(case: Case) -> list[tuple[str, str]]:
 @router.get("/tables/{id}/report")
 def report(case: OwnCase) -> Response:
     """Return the public report."""
-    return FileResponse(check_file(case, case.out / PAGE), media_type="text/html", headers=DOCUMENT)
+    return show_document(case, case.out / PAGE)
 
 
 @router.get("/tables/{id}/private-report")
 def private_report(case: OwnCase) -> Response:
     """Return the private report, which compares with the original."""
-    return FileResponse(check_file(case, case.private / PAGE), media_type="text/html", headers=DOCUMENT)
+    return show_document(case, case.private / PAGE)
 
 
 @router.get("/tables/{id}/pictures/{name}.svg")
 def picture(case: OwnCase, name: str) -> Response:
     """Return a chart of the report."""
     place = case.folder / "pictures" / f"{name if name in PICTURES else PICTURES[0]}.svg"
-    return FileResponse(check_file(case, place), media_type="image/svg+xml", headers=DOCUMENT)
+    return show_document(case, place, "image/svg+xml")
 
 
 @router.get("/tables/{id}/release.zip")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import RedirectResponse, Response
 
+from closeknit.core.duration_texts import UNITS
 from closeknit.core.errors import BadInput
 from closeknit.io.database import Database
 from closeknit.io.files import write_parquet
@@ -138,8 +139,8 @@ def ago(when: float) -> str:
     '1 hour ago'
     """
     passed = int(time.time() - when)
-    for name, seconds in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        if passed >= seconds:
+    for name, seconds in reversed(UNITS.items()):
+        if passed >= seconds > 1:
             count = passed // seconds
             return f"{count} {name}{'s' if count > 1 else ''} ago"
     return "just now"

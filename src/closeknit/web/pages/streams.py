@@ -15,7 +15,7 @@ from closeknit.web.live.stream_worker import BATCHES, SINKS, TABLE
 from closeknit.web.pages.page_common import UNFIT
 from closeknit.web.pages.start import ago
 from closeknit.web.responses import templates
-from closeknit.web.rest_streams import read_text
+from closeknit.web.rest import read_small_text
 from closeknit.web.routing import AllStreams, LimitedRoute, Owner, OwnStream
 from closeknit.web.stream_records import StreamState
 
@@ -54,7 +54,7 @@ def create_stream(
     try:
         if not recipe.filename:
             raise BadInput("no file was chosen", right="choose a recipe with the key stream first")
-        stream = streams.create(owner, name, read_text(recipe, streams), sink)
+        stream = streams.create(owner, name, read_small_text(recipe, streams.settings, "recipe"), sink)
     except BadInput as bad:
         return _page(request, owner, streams, str(bad))
     return RedirectResponse(f"/streams/{stream.record.id}", 303)
