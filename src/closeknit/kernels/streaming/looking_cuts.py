@@ -46,7 +46,8 @@ def propose_cuts(
     """
     d, n = orders.shape
     first, last, values = np.zeros(d, np.int64), np.zeros(d, np.int64), np.empty(d)
-    _scan_columns(axes, rows, orders, person_of, k, share, first, last, values)
+    columns = _transpose(rows)
+    _scan_columns(axes, columns, orders, person_of, k, share, first, last, values)
     sides, bounds, ahead, count = np.zeros((d + 1, n), np.bool_), np.empty((d + 1, 2, d)), np.full(d + 1, NEVER), 0
     if 2 * k * share <= n < PEELABLE * k * share:
         count += _peel(axes, rows, orders, person_of, k * share, sides[0], bounds[0])
@@ -66,7 +67,7 @@ def propose_cuts(
         values[j], count = NEVER, count + 1
     followed, order = min(tries, count), np.arange(count)
     for c in range(followed):
-        ahead[c] = _look_ahead(axes, rows, orders, person_of, k, share, sides[c]) + (NEAR if c < boxes else 0.0)
+        ahead[c] = _look_ahead(axes, columns, orders, person_of, k, share, sides[c]) + (NEAR if c < boxes else 0.0)
     for i in range(followed):
         order[i] = _find_least(ahead)
         ahead[order[i]] = NEVER
@@ -116,7 +117,18 @@ def keep_orders(orders: Ints, inside: Flags) -> Ints:
 
 
 @kernel
-def _look_ahead(axes: Axes, rows: Reals, orders: Ints, person_of: Ints, k: int, share: float, inside: Flags) -> float:
+def _transpose(rows: Reals) -> Reals:
+    """One array for each column: the values of a column are read together."""
+    n, d = rows.shape
+    columns = np.empty((d, n))
+    for i in range(n):
+        for j in range(d):
+            columns[j, i] = rows[i, j]
+    return columns
+
+
+@kernel
+def _look_ahead(axes: Axes, columns: Reals, orders: Ints, person_of: Ints, k: int, share: float, inside: Flags) -> float:
     """The value of both sides of a cut after the best cut of each."""
     d, n = orders.shape
     a, b, values = np.zeros(d, np.int64), np.zeros(d, np.int64), np.empty(d)
@@ -132,23 +144,22 @@ def _look_ahead(axes: Axes, rows: Reals, orders: Ints, person_of: Ints, k: int, 
                 if inside[row] == (side == 0):
                     inner[q, at] = row
                     at += 1
-        whole = _scan_columns(axes, rows, inner, person_of, k, share, a, b, values)
+        whole = _scan_columns(axes, columns, inner, person_of, k, share, a, b, values)
         total += min(values[_find_least(values)], whole)
     return total
 
 
 @kernel
 def _scan_columns(
-    axes: Axes, rows: Reals, orders: Ints, person_of: Ints, k: int, share: float, first: Ints, last: Ints, values: Reals
+    axes: Axes, columns: Reals, orders: Ints, person_of: Ints, k: int, share: float, first: Ints, last: Ints, values: Reals
 ) -> float:
     """Find the best cut of each column and its value, NEVER if there is none; return the value of no cut."""
     d, n = orders.shape
-    ends, box, growing = np.empty((2, d)), np.empty((3, d)), np.empty(d, np.int64)
-    before, after = np.empty(n + 1), np.empty(n + 1)
+    ends, before, after = np.empty((2, d)), np.empty(n + 1), np.empty(n + 1)
     left, right, seen = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64), np.zeros(len(person_of), np.bool_)
     worth, whole, least = np.empty(n + 1), 0.0, k * share
     for j in range(d):
-        values[j], ends[0, j], ends[1, j] = NEVER, rows[orders[j, 0], j], rows[orders[j, n - 1], j]
+        values[j], ends[0, j], ends[1, j] = NEVER, columns[j, orders[j, 0]], columns[j, orders[j, n - 1]]
         whole += axes.weight[j] * range_cost(axes, j, ends[0, j], ends[1, j])
     if n < 2 * least:
         return whole * n
@@ -160,20 +171,20 @@ def _scan_columns(
         order = orders[j]
         if range_cost(axes, j, ends[0, j], ends[1, j]) <= 0.0:
             continue
-        _measure_sides(axes, rows, order, truth(False), ends, box, growing, before)
-        _measure_sides(axes, rows, order, truth(True), ends, box, growing, after)
+        _measure_sides(axes, columns, order, truth(False), ends, before)
+        _measure_sides(axes, columns, order, truth(True), ends, after)
         if len(person_of) > 0:
             _count_persons(order, person_of, truth(False), seen, left)
             _count_persons(order, person_of, truth(True), seen, right)
         for i in range(1, n):
-            if left[i] >= least and right[n - i] >= least and (divides or rows[order[i - 1], j] < rows[order[i], j]):
+            if left[i] >= least and right[n - i] >= least and (divides or columns[j, order[i - 1]] < columns[j, order[i]]):
                 value = i * before[i] * worth[i] + (n - i) * after[n - i] * worth[n - i]
                 if value < values[j] - NEAR:
                     values[j], first[j], last[j] = value, 0, i
         if axes.kind[j] != NUMBER:
-            start, end = _find_largest_run(axes, rows, order, j)
+            start, end = _find_largest_run(axes, columns, order, j)
             if start > 0 and end < n and end - start >= least and n - end + start >= least:
-                value = _measure_run(axes, rows, order, start, end, ends, worth)
+                value = _measure_run(axes, columns, order, start, end, ends, worth)
                 if value < values[j] - NEAR:
                     values[j], first[j], last[j] = value, start, end
     return whole * n
@@ -191,41 +202,30 @@ def _weigh_sizes(least: float, worth: Reals) -> None:
 
 
 @bare
-def _measure_sides(
-    axes: Axes, rows: Reals, order: Ints, backwards: bool, ends: Reals, box: Reals, growing: Ints, losses: Reals
-) -> None:
+def _measure_sides(axes: Axes, columns: Reals, order: Ints, backwards: bool, ends: Reals, losses: Reals) -> None:
     """The loss of the box of the first i rows, for every i, from either end.
 
-    A column that has reached its `ends` is left out of the loop.
+    Column by column: each adds its increases, and its loop ends where it has reached its `ends`.
     """
-    n, d = len(order), rows.shape[1]
-    row = order[n - 1] if backwards else order[0]
-    lo, hi, cost = box[0], box[1], box[2]
-    total, columns = 0.0, 0
-    for q in range(d):
-        lo[q] = hi[q] = rows[row, q]
-        cost[q] = axes.weight[q] * range_cost(axes, q, lo[q], hi[q])
-        total += cost[q]
-        if ends[0, q] < ends[1, q]:
-            growing[columns] = q
-            columns += 1
-    losses[0], losses[1] = 0.0, total
+    n = len(order)
+    for i in range(n + 1):
+        losses[i] = 0.0
+    for q in range(len(columns)):
+        column, first, final = columns[q], ends[0, q], ends[1, q]
+        lo = hi = column[order[n - 1] if backwards else order[0]]
+        cost = axes.weight[q] * range_cost(axes, q, lo, hi)
+        losses[1] += cost
+        for i in range(1, n):
+            if lo == first and hi == final:
+                break
+            x = column[order[n - 1 - i] if backwards else order[i]]
+            if x < lo or x > hi:
+                lo, hi = min(lo, x), max(hi, x)
+                more = axes.weight[q] * range_cost(axes, q, lo, hi)
+                losses[i + 1] += more - cost
+                cost = more
     for i in range(1, n):
-        row = order[n - 1 - i] if backwards else order[i]
-        at = 0
-        while at < columns:
-            q = growing[at]
-            at += 1
-            x = rows[row, q]
-            if x < lo[q] or x > hi[q]:
-                lo[q], hi[q] = min(lo[q], x), max(hi[q], x)
-                more = axes.weight[q] * range_cost(axes, q, lo[q], hi[q])
-                total += more - cost[q]
-                cost[q] = more
-                if lo[q] == ends[0, q] and hi[q] == ends[1, q]:
-                    columns, at = columns - 1, at - 1
-                    growing[at] = growing[columns]
-        losses[i + 1] = total
+        losses[i + 1] += losses[i]
 
 
 @bare
@@ -240,12 +240,12 @@ def _count_persons(order: Ints, person_of: Ints, backwards: bool, seen: Flags, h
 
 
 @bare
-def _find_largest_run(axes: Axes, rows: Reals, order: Ints, j: int) -> tuple[int, int]:
+def _find_largest_run(axes: Axes, columns: Reals, order: Ints, j: int) -> tuple[int, int]:
     """The largest group of rows under one child of the lowest node over all of them, or with one value of no tree."""
     n, start, most, found = len(order), 0, 0, 0
     while start < n:
-        end, upto = start + 1, last_of_child(axes, j, rows[order[start], j], rows[order[0], j], rows[order[n - 1], j])
-        while end < n and rows[order[end], j] <= upto:
+        end, upto = start + 1, last_of_child(axes, j, columns[j, order[start]], columns[j, order[0]], columns[j, order[n - 1]])
+        while end < n and columns[j, order[end]] <= upto:
             end += 1
         if end - start > most:
             most, found = end - start, start
@@ -254,21 +254,21 @@ def _find_largest_run(axes: Axes, rows: Reals, order: Ints, j: int) -> tuple[int
 
 
 @bare
-def _measure_run(axes: Axes, rows: Reals, order: Ints, start: int, end: int, ends: Reals, worth: Reals) -> float:
+def _measure_run(axes: Axes, columns: Reals, order: Ints, start: int, end: int, ends: Reals, worth: Reals) -> float:
     """The value of a cut between some rows in the middle of an order and all others."""
     n, size, inner, outer = len(order), end - start, 0.0, 0.0
-    for q in range(rows.shape[1]):
-        inner += _measure_some(axes, rows, order, start, end, q, ends)
-        outer += _measure_some(axes, rows, order, end, n + start, q, ends)
+    for q in range(len(columns)):
+        inner += _measure_some(axes, columns, order, start, end, q, ends)
+        outer += _measure_some(axes, columns, order, end, n + start, q, ends)
     return size * inner * worth[size] + (n - size) * outer * worth[n - size]
 
 
 @bare
-def _measure_some(axes: Axes, rows: Reals, order: Ints, start: int, end: int, q: int, ends: Reals) -> float:
+def _measure_some(axes: Axes, columns: Reals, order: Ints, start: int, end: int, q: int, ends: Reals) -> float:
     """The loss of one column of some rows in a row; after the last comes the first."""
     lo, hi, n = np.inf, -np.inf, len(order)
     for i in range(start, end):
-        x = rows[order[i if i < n else i - n], q]
+        x = columns[q, order[i if i < n else i - n]]
         lo, hi = min(lo, x), max(hi, x)
         if lo == ends[0, q] and hi == ends[1, q]:
             break
