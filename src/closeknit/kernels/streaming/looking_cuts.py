@@ -1,11 +1,14 @@
-"""Cuts of waiting rows in two, best first: all places of all columns are tried, and the best are followed one cut further.
+"""Cuts of waiting rows in two, best first: all places of all columns are tried, and the best are followed by further cuts.
 
 A cut sends the rows between two places in the order of one column to one side. In a small piece that may divide rows of equal
 value: otherwise a piece with few values stays large. Its value is the loss that both sides are expected to have after further
-cuts: a side of i rows has room for m = i // k classes, and its loss is taken as the loss of its box times m ** -DECAY. So a cut
+cuts: a side of i rows has room for m = i // k classes, and its loss is taken as the loss of its box times m ** -decay. So a cut
 that leaves k - 1 rows over is worth less than one that leaves none.
 
 In a small piece one more cut is tried: a box of several columns (`peeled_boxes`) against all other rows.
+
+The best cuts are followed: the value of a cut is then that of the best cuts of its sides, and for small k that of the cuts
+after these. Following two cuts does not pay where classes are large: measured, see docs/knit_stream.md.
 """
 
 from __future__ import annotations
@@ -16,9 +19,11 @@ from closeknit.kernels.compiling import bare, kernel, truth
 from closeknit.kernels.geometry.declared_axes import NUMBER, Axes, Ints, Reals, range_cost
 from closeknit.kernels.streaming.peeled_boxes import NEAR, NEVER, Flags, last_of_child, peel_box
 
-DECAY = 0.1  # of the loss with the number of classes: measured, see docs/knit_stream.md
+DECAY, MOST_DECAY = 0.9, 0.12  # of the loss with the number of classes, for one column, and at most: see docs/knit_stream.md
+DECAY_LARGE = 0.1  # the same where k is large, for any number of columns
 DIVIDED = 8  # times k: a cut may divide rows of equal value in a piece with fewer rows
-PEELABLE = 16  # times k: a box of several columns is peeled in a piece with fewer rows
+LARGE = 50  # k from which a cut is followed one cut further, not two, and the numbers named so are used
+PEELABLE, PEELABLE_LARGE = 16, 32  # times k: a box of several columns is peeled in a piece with fewer rows
 
 
 @kernel
@@ -35,7 +40,7 @@ def propose_cuts(
         person_of: the number of each row's person; empty if every row is its own.
         k: the fewest persons of a side.
         share: the sample's share of the rows; 1 if these are all rows.
-        tries: how many of the cuts are followed one cut further.
+        tries: how many of the cuts are followed.
 
     >>> from kernel_inputs import number_axes
     >>> ages = np.array([[30.0], [70.0], [31.0], [72.0], [33.0]])
@@ -49,8 +54,8 @@ def propose_cuts(
     columns = _transpose(rows)
     _scan_columns(axes, columns, orders, person_of, k, share, first, last, values)
     sides, bounds, ahead, count = np.zeros((d + 1, n), np.bool_), np.empty((d + 1, 2, d)), np.full(d + 1, NEVER), 0
-    if 2 * k * share <= n < PEELABLE * k * share:
-        count += _peel(axes, rows, orders, person_of, k * share, sides[0], bounds[0])
+    if 2 * k * share <= n < (PEELABLE if k < LARGE else PEELABLE_LARGE) * k * share:
+        count += _peel(axes, rows, orders, person_of, k, share, sides[0], bounds[0])
     boxes = count
     for _ in range(d):
         j = _find_least(values)
@@ -67,7 +72,11 @@ def propose_cuts(
         values[j], count = NEVER, count + 1
     followed, order = min(tries, count), np.arange(count)
     for c in range(followed):
-        ahead[c] = _look_ahead(axes, columns, orders, person_of, k, share, sides[c]) + (NEAR if c < boxes else 0.0)
+        if k < LARGE:
+            ahead[c] = _look_further(axes, columns, orders, person_of, k, share, sides[c])
+        else:
+            ahead[c] = _look_ahead(axes, columns, orders, person_of, k, share, sides[c])
+        ahead[c] += NEAR if c < boxes else 0.0
     for i in range(followed):
         order[i] = _find_least(ahead)
         ahead[order[i]] = NEVER
@@ -84,13 +93,13 @@ def _find_least(values: Reals) -> int:
 
 
 @kernel
-def _peel(axes: Axes, rows: Reals, orders: Ints, person_of: Ints, least: float, inside: Flags, bounds: Reals) -> bool:
+def _peel(axes: Axes, rows: Reals, orders: Ints, person_of: Ints, k: int, share: float, inside: Flags, bounds: Reals) -> bool:
     """Find a cut of several columns; a side has as many rows as persons are needed, if all have equally many rows."""
     persons = len(rows) if len(person_of) == 0 else 0
     for person in person_of:
         persons = max(persons, person + 1)
-    least, worth = least * len(rows) / persons, np.empty(len(rows) + 1)
-    _weigh_sizes(least, worth)
+    least, worth = k * share * len(rows) / persons, np.empty(len(rows) + 1)
+    _weigh_sizes(k, len(orders), least, worth)
     return peel_box(axes, rows, orders, least, worth, inside, bounds) < NEVER
 
 
@@ -128,25 +137,50 @@ def _transpose(rows: Reals) -> Reals:
 
 
 @kernel
+def _look_further(axes: Axes, columns: Reals, orders: Ints, person_of: Ints, k: int, share: float, inside: Flags) -> float:
+    """The value of both sides of a cut after the best cut of each, where that is followed in the same way."""
+    d = len(orders)
+    first, last, values, total = np.zeros(d, np.int64), np.zeros(d, np.int64), np.empty(d), 0.0
+    for other in range(2):
+        side, inner = _take_side(orders, inside, other == 1), np.zeros(columns.shape[1], np.bool_)
+        whole = _scan_columns(axes, columns, side, person_of, k, share, first, last, values)
+        j = _find_least(values)
+        if values[j] == NEVER:
+            total += whole
+            continue
+        for i in range(first[j], last[j]):
+            inner[side[j, i]] = True
+        total += min(_look_ahead(axes, columns, side, person_of, k, share, inner), whole)
+    return total
+
+
+@kernel
 def _look_ahead(axes: Axes, columns: Reals, orders: Ints, person_of: Ints, k: int, share: float, inside: Flags) -> float:
     """The value of both sides of a cut after the best cut of each."""
-    d, n = orders.shape
-    a, b, values = np.zeros(d, np.int64), np.zeros(d, np.int64), np.empty(d)
-    size, total = 0, 0.0
-    for i in range(n):
-        size += inside[i]
-    for side in range(2):
-        inner = np.empty((d, size if side == 0 else n - size), np.int64)
-        for q in range(d):
-            at = 0
-            for i in range(n):
-                row = orders[q, i]
-                if inside[row] == (side == 0):
-                    inner[q, at] = row
-                    at += 1
-        whole = _scan_columns(axes, columns, inner, person_of, k, share, a, b, values)
+    d = len(orders)
+    first, last, values, total = np.zeros(d, np.int64), np.zeros(d, np.int64), np.empty(d), 0.0
+    for other in range(2):
+        side = _take_side(orders, inside, other == 1)
+        whole = _scan_columns(axes, columns, side, person_of, k, share, first, last, values)
         total += min(values[_find_least(values)], whole)
     return total
+
+
+@kernel
+def _take_side(orders: Ints, inside: Flags, other: bool) -> Ints:
+    """The orders of the rows inside alone, or of all others."""
+    d, n = orders.shape
+    size = 0
+    for i in range(n):
+        size += inside[orders[0, i]] != other
+    side = np.empty((d, size), np.int64)
+    for q in range(d):
+        at = 0
+        for i in range(n):
+            if inside[orders[q, i]] != other:
+                side[q, at] = orders[q, i]
+                at += 1
+    return side
 
 
 @kernel
@@ -163,7 +197,7 @@ def _scan_columns(
         whole += axes.weight[j] * range_cost(axes, j, ends[0, j], ends[1, j])
     if n < 2 * least:
         return whole * n
-    _weigh_sizes(least, worth)
+    _weigh_sizes(k, len(orders), least, worth)
     for i in range(n + 1):
         left[i] = right[i] = i
     divides = share == 1.0 and n < DIVIDED * k
@@ -191,13 +225,14 @@ def _scan_columns(
 
 
 @bare
-def _weigh_sizes(least: float, worth: Reals) -> None:
+def _weigh_sizes(k: int, d: int, least: float, worth: Reals) -> None:
     """The share of its loss that a side of each size is expected to keep."""
+    decay = min(DECAY / d, MOST_DECAY) if k < LARGE else DECAY_LARGE
     classes, kept = 1.0, 1.0
     for i in range(len(worth)):
         if i >= (classes + 1.0) * least:
             classes = np.floor(i / least)
-            kept = classes**-DECAY
+            kept = classes**-decay
         worth[i] = kept
 
 
