@@ -136,6 +136,26 @@ def test_a_cut_of_two_columns_is_found_where_no_column_alone_divides_the_rows_we
     assert len(one[0]) == 0
 
 
+@pytest.mark.parametrize(("k", "tries", "sampled"), [(49, 6, 1024), (50, 3, 2048)])
+def test_small_classes_follow_more_cuts_and_large_ones_take_larger_samples(k: int, tries: int, sampled: int) -> None:
+    stream = KnitStream(schema(), k, 100, seed=1)
+    assert (stream.tries, stream.sampled) == (tries, sampled)
+    assert KnitStream(schema(), k, 100, tries=0, seed=1).tries == 0
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_large_classes_keep_every_guarantee(persons: bool) -> None:
+    """From k = 50 on other numbers apply: samples of more rows, larger boxes, one cut followed."""
+    chance = np.random.default_rng(3)
+    stream = KnitStream(schema(persons), 50, 3000, 2, seed=1)
+    watched = Watched(stream, persons=persons, distinct=2)
+    for i in range(3600):
+        cells = {"age": int(chance.beta(2, 4) * 100), "city": "Rome", "sex": "fm"[i % 2]}
+        watched.push({**cells, "ill": ["flu", "gout"][int(chance.random() < 0.4)], "name": str(i % 3000)})
+    watched.flush()
+    assert stream.counters.delay_most <= 3000 and stream.counters.suppressed == 0
+
+
 @slow
 @given(st.integers(0, 2**32), st.integers(1, 5), st.sampled_from([0, 8, 40]))
 def test_polishing_keeps_k_persons_and_never_loses_more(seed: int, k: int, persons: int) -> None:
@@ -210,7 +230,7 @@ def test_it_loses_less_than_castle_and_than_mondrian_in_windows() -> None:
     for stream in streams:
         stream.push_many(columns)
     knit, castle, mondrian = (stream.counters.loss for stream in streams)
-    assert knit < 0.80 * castle and knit < 0.94 * mondrian, (knit, castle, mondrian)
+    assert knit < 0.79 * castle and knit < 0.90 * mondrian, (knit, castle, mondrian)
 
 
 def test_diversity_limits_the_cuts() -> None:

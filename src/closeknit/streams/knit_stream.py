@@ -9,7 +9,7 @@ them, whenever that happens (`docs/knit_stream.md`).
 
 Source: our own. The cuts are Mondrian's (LeFevre et al. 2006), and in small pieces boxes of several columns
 (`kernels.streaming.peeled_boxes`). They are chosen by the loss that both sides are expected to have after further cuts, and
-followed one cut further (`kernels.streaming.looking_cuts`). Pieces of more than `SAMPLED` rows choose their cut by a sample.
+followed by further cuts (`kernels.streaming.looking_cuts`). A large piece chooses its cut by a sample.
 A small piece is cut into all its classes at once, and these exchange rows (`kernels.streaming.polishing`); if
 a class then does not meet a guarantee, they stay as they were cut. Rows that cannot form a class at that time wait until they
 are due, and are then published with their nearest waiting rows as in `KnnStream`, or suppressed.
@@ -31,7 +31,7 @@ from closeknit.core.model import Model
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
 from closeknit.kernels.geometry.declared_axes import range_costs
-from closeknit.kernels.streaming.looking_cuts import keep_orders, propose_cuts
+from closeknit.kernels.streaming.looking_cuts import LARGE, keep_orders, propose_cuts
 from closeknit.kernels.streaming.polishing import polish_classes
 from closeknit.streams.arrivals import Ints, Reals
 from closeknit.streams.delayed_stream import Clock
@@ -43,7 +43,8 @@ Flags = NDArray[np.bool_]
 
 PHASE = 32  # a cut takes the last 1 / PHASE of the delay
 SLICES = 256  # steps in which rows are cut and published
-SAMPLED = 1024  # the most rows by which a cut is chosen
+SAMPLED = 1024  # the most rows by which a cut is chosen; twice as many where k is large
+TRIES, TRIES_LARGE = 6, 3  # cuts that are followed by default, and where k is large
 POOLED, SWEEPS = 8, 3  # classes among which rows are exchanged, where k is large, and how often each row is tried
 EVERY_ROW = np.empty(0, np.int64)  # in place of the numbers of persons
 
@@ -64,10 +65,9 @@ class Piece:
     rows: Reals | None = None
     orders: Ints | None = None
 
-    @property
-    def sample(self) -> Ints:
+    def sample(self, most: int) -> Ints:
         """Positions by which a cut is chosen: all, or evenly spaced ones."""
-        return self.positions[:: -(-len(self.positions) // SAMPLED)]
+        return self.positions[:: -(-len(self.positions) // most)]
 
     def take(self, inside: Flags) -> Piece:
         """Some of its rows."""
@@ -86,7 +86,7 @@ class KnitStream(KnnStream):
         delta: the longest delay, in rows (10_000) or as a time ("5m").
         l: the fewest distinct values of the only sensitive column in a class.
         models: further guarantees about classes.
-        tries: cuts of a piece that are followed one cut further before one is chosen; more take longer and lose less.
+        tries: cuts of a piece that are followed before one is chosen, by default 3 from k = 50 and 6 below; more take longer.
         seed: makes all choices reproducible; by default they are random.
         clock: a function that returns seconds, or "tick"; used if `delta` is a time.
 
@@ -108,14 +108,16 @@ class KnitStream(KnnStream):
         delta: int | str = 10_000,
         l: int | None = None,
         models: Sequence[Model] | None = None,
-        tries: int = 3,
+        tries: int | None = None,
         seed: int | None = None,
         clock: Clock | str | None = None,
     ) -> None:
         super().__init__(schema, k, delta, l, models, seed, clock)
-        self.tries = whole("tries", tries, least=0)
+        large = self.k >= LARGE
+        self.tries = whole("tries", tries, least=0) if tries is not None else TRIES_LARGE if large else TRIES
+        self.sampled = 2 * SAMPLED if large else SAMPLED
         self.phase = self.delta / PHASE if self.timed else self.delta // PHASE
-        self.pooled = max(SAMPLED, POOLED * self.k)
+        self.pooled = max(self.sampled, POOLED * self.k)
         self.pieces: list[Piece] = []  # the last one is cut first
         self.began = 0.0  # when the first piece was formed: a position, or seconds
         self.rows = self.left = 0  # of the first piece: its rows, and those that are not yet published
@@ -195,7 +197,7 @@ class KnitStream(KnnStream):
         assert piece.rows is not None and piece.orders is not None
         person_of, sampled = EVERY_ROW, len(piece.rows) < size
         if self.judge.by_person:
-            person_of = number_codes(self.pending.persons(piece.sample))[0]
+            person_of = number_codes(self.pending.persons(piece.sample(self.sampled)))[0]
         share = len(piece.rows) / size
         order, sides, bounds = propose_cuts(self.coder.axes, piece.rows, piece.orders, person_of, self.k, share, self.tries)
         for cut in order.tolist():
@@ -218,7 +220,7 @@ class KnitStream(KnnStream):
         """
         if piece.rows is not None:
             return piece
-        sample, axes = piece.sample, self.coder.axes
+        sample, axes = piece.sample(self.sampled), self.coder.axes
         ties = np.arange(len(sample))
         rows = self.pending.quasi(sample)
         if len(sample) == len(piece.positions):

@@ -1,11 +1,14 @@
-"""Cuts of waiting rows in two, best first: all places of all columns are tried, and the best are followed one cut further.
+"""Cuts of waiting rows in two, best first: all places of all columns are tried, and the best are followed by further cuts.
 
 A cut sends the rows between two places in the order of one column to one side. In a small piece that may divide rows of equal
 value: otherwise a piece with few values stays large. Its value is the loss that both sides are expected to have after further
-cuts: a side of i rows has room for m = i // k classes, and its loss is taken as the loss of its box times m ** -DECAY. So a cut
+cuts: a side of i rows has room for m = i // k classes, and its loss is taken as the loss of its box times m ** -decay. So a cut
 that leaves k - 1 rows over is worth less than one that leaves none.
 
 In a small piece one more cut is tried: a box of several columns (`peeled_boxes`) against all other rows.
+
+The best cuts are followed: the value of a cut is then that of the best cuts of its sides, and for small k that of the cuts
+after these. Following two cuts does not pay where classes are large: measured, see docs/knit_stream.md.
 """
 
 from __future__ import annotations
@@ -16,9 +19,11 @@ from closeknit.kernels.compiling import bare, kernel, truth
 from closeknit.kernels.geometry.declared_axes import NUMBER, Axes, Ints, Reals, range_cost
 from closeknit.kernels.streaming.peeled_boxes import NEAR, NEVER, Flags, last_of_child, peel_box
 
-DECAY = 0.1  # of the loss with the number of classes: measured, see docs/knit_stream.md
+DECAY, MOST_DECAY = 0.9, 0.12  # of the loss with the number of classes, for one column, and at most: see docs/knit_stream.md
+DECAY_LARGE = 0.1  # the same where k is large, for any number of columns
 DIVIDED = 8  # times k: a cut may divide rows of equal value in a piece with fewer rows
-PEELABLE = 16  # times k: a box of several columns is peeled in a piece with fewer rows
+LARGE = 50  # k from which a cut is followed one cut further, not two, and the numbers named so are used
+PEELABLE, PEELABLE_LARGE = 16, 32  # times k: a box of several columns is peeled in a piece with fewer rows
 
 
 @kernel
@@ -35,7 +40,7 @@ def propose_cuts(
         person_of: the number of each row's person; empty if every row is its own.
         k: the fewest persons of a side.
         share: the sample's share of the rows; 1 if these are all rows.
-        tries: how many of the cuts are followed one cut further.
+        tries: how many of the cuts are followed.
 
     >>> from kernel_inputs import number_axes
     >>> ages = np.array([[30.0], [70.0], [31.0], [72.0], [33.0]])
@@ -46,10 +51,11 @@ def propose_cuts(
     """
     d, n = orders.shape
     first, last, values = np.zeros(d, np.int64), np.zeros(d, np.int64), np.empty(d)
-    _scan_columns(axes, rows, orders, person_of, k, share, first, last, values)
+    columns = _transpose(rows)
+    _scan_columns(axes, columns, orders, person_of, k, share, first, last, values)
     sides, bounds, ahead, count = np.zeros((d + 1, n), np.bool_), np.empty((d + 1, 2, d)), np.full(d + 1, NEVER), 0
-    if 2 * k * share <= n < PEELABLE * k * share:
-        count += _peel(axes, rows, orders, person_of, k * share, sides[0], bounds[0])
+    if 2 * k * share <= n < (PEELABLE if k < LARGE else PEELABLE_LARGE) * k * share:
+        count += _peel(axes, rows, orders, person_of, k, share, sides[0], bounds[0])
     boxes = count
     for _ in range(d):
         j = _find_least(values)
@@ -66,7 +72,11 @@ def propose_cuts(
         values[j], count = NEVER, count + 1
     followed, order = min(tries, count), np.arange(count)
     for c in range(followed):
-        ahead[c] = _look_ahead(axes, rows, orders, person_of, k, share, sides[c]) + (NEAR if c < boxes else 0.0)
+        if k < LARGE:
+            ahead[c] = _look_further(axes, columns, orders, person_of, k, share, sides[c])
+        else:
+            ahead[c] = _look_ahead(axes, columns, orders, person_of, k, share, sides[c])
+        ahead[c] += NEAR if c < boxes else 0.0
     for i in range(followed):
         order[i] = _find_least(ahead)
         ahead[order[i]] = NEVER
@@ -83,13 +93,13 @@ def _find_least(values: Reals) -> int:
 
 
 @kernel
-def _peel(axes: Axes, rows: Reals, orders: Ints, person_of: Ints, least: float, inside: Flags, bounds: Reals) -> bool:
+def _peel(axes: Axes, rows: Reals, orders: Ints, person_of: Ints, k: int, share: float, inside: Flags, bounds: Reals) -> bool:
     """Find a cut of several columns; a side has as many rows as persons are needed, if all have equally many rows."""
     persons = len(rows) if len(person_of) == 0 else 0
     for person in person_of:
         persons = max(persons, person + 1)
-    least, worth = least * len(rows) / persons, np.empty(len(rows) + 1)
-    _weigh_sizes(least, worth)
+    least, worth = k * share * len(rows) / persons, np.empty(len(rows) + 1)
+    _weigh_sizes(k, len(orders), least, worth)
     return peel_box(axes, rows, orders, least, worth, inside, bounds) < NEVER
 
 
@@ -116,43 +126,78 @@ def keep_orders(orders: Ints, inside: Flags) -> Ints:
 
 
 @kernel
-def _look_ahead(axes: Axes, rows: Reals, orders: Ints, person_of: Ints, k: int, share: float, inside: Flags) -> float:
-    """The value of both sides of a cut after the best cut of each."""
-    d, n = orders.shape
-    a, b, values = np.zeros(d, np.int64), np.zeros(d, np.int64), np.empty(d)
-    size, total = 0, 0.0
+def _transpose(rows: Reals) -> Reals:
+    """One array for each column: the values of a column are read together."""
+    n, d = rows.shape
+    columns = np.empty((d, n))
     for i in range(n):
-        size += inside[i]
-    for side in range(2):
-        inner = np.empty((d, size if side == 0 else n - size), np.int64)
-        for q in range(d):
-            at = 0
-            for i in range(n):
-                row = orders[q, i]
-                if inside[row] == (side == 0):
-                    inner[q, at] = row
-                    at += 1
-        whole = _scan_columns(axes, rows, inner, person_of, k, share, a, b, values)
+        for j in range(d):
+            columns[j, i] = rows[i, j]
+    return columns
+
+
+@kernel
+def _look_further(axes: Axes, columns: Reals, orders: Ints, person_of: Ints, k: int, share: float, inside: Flags) -> float:
+    """The value of both sides of a cut after the best cut of each, where that is followed in the same way."""
+    d = len(orders)
+    first, last, values, total = np.zeros(d, np.int64), np.zeros(d, np.int64), np.empty(d), 0.0
+    for other in range(2):
+        side, inner = _take_side(orders, inside, other == 1), np.zeros(columns.shape[1], np.bool_)
+        whole = _scan_columns(axes, columns, side, person_of, k, share, first, last, values)
+        j = _find_least(values)
+        if values[j] == NEVER:
+            total += whole
+            continue
+        for i in range(first[j], last[j]):
+            inner[side[j, i]] = True
+        total += min(_look_ahead(axes, columns, side, person_of, k, share, inner), whole)
+    return total
+
+
+@kernel
+def _look_ahead(axes: Axes, columns: Reals, orders: Ints, person_of: Ints, k: int, share: float, inside: Flags) -> float:
+    """The value of both sides of a cut after the best cut of each."""
+    d = len(orders)
+    first, last, values, total = np.zeros(d, np.int64), np.zeros(d, np.int64), np.empty(d), 0.0
+    for other in range(2):
+        side = _take_side(orders, inside, other == 1)
+        whole = _scan_columns(axes, columns, side, person_of, k, share, first, last, values)
         total += min(values[_find_least(values)], whole)
     return total
 
 
 @kernel
+def _take_side(orders: Ints, inside: Flags, other: bool) -> Ints:
+    """The orders of the rows inside alone, or of all others."""
+    d, n = orders.shape
+    size = 0
+    for i in range(n):
+        size += inside[orders[0, i]] != other
+    side = np.empty((d, size), np.int64)
+    for q in range(d):
+        at = 0
+        for i in range(n):
+            if inside[orders[q, i]] != other:
+                side[q, at] = orders[q, i]
+                at += 1
+    return side
+
+
+@kernel
 def _scan_columns(
-    axes: Axes, rows: Reals, orders: Ints, person_of: Ints, k: int, share: float, first: Ints, last: Ints, values: Reals
+    axes: Axes, columns: Reals, orders: Ints, person_of: Ints, k: int, share: float, first: Ints, last: Ints, values: Reals
 ) -> float:
     """Find the best cut of each column and its value, NEVER if there is none; return the value of no cut."""
     d, n = orders.shape
-    ends, box, growing = np.empty((2, d)), np.empty((3, d)), np.empty(d, np.int64)
-    before, after = np.empty(n + 1), np.empty(n + 1)
+    ends, before, after = np.empty((2, d)), np.empty(n + 1), np.empty(n + 1)
     left, right, seen = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64), np.zeros(len(person_of), np.bool_)
     worth, whole, least = np.empty(n + 1), 0.0, k * share
     for j in range(d):
-        values[j], ends[0, j], ends[1, j] = NEVER, rows[orders[j, 0], j], rows[orders[j, n - 1], j]
+        values[j], ends[0, j], ends[1, j] = NEVER, columns[j, orders[j, 0]], columns[j, orders[j, n - 1]]
         whole += axes.weight[j] * range_cost(axes, j, ends[0, j], ends[1, j])
     if n < 2 * least:
         return whole * n
-    _weigh_sizes(least, worth)
+    _weigh_sizes(k, len(orders), least, worth)
     for i in range(n + 1):
         left[i] = right[i] = i
     divides = share == 1.0 and n < DIVIDED * k
@@ -160,72 +205,62 @@ def _scan_columns(
         order = orders[j]
         if range_cost(axes, j, ends[0, j], ends[1, j]) <= 0.0:
             continue
-        _measure_sides(axes, rows, order, truth(False), ends, box, growing, before)
-        _measure_sides(axes, rows, order, truth(True), ends, box, growing, after)
+        _measure_sides(axes, columns, order, truth(False), ends, before)
+        _measure_sides(axes, columns, order, truth(True), ends, after)
         if len(person_of) > 0:
             _count_persons(order, person_of, truth(False), seen, left)
             _count_persons(order, person_of, truth(True), seen, right)
         for i in range(1, n):
-            if left[i] >= least and right[n - i] >= least and (divides or rows[order[i - 1], j] < rows[order[i], j]):
+            if left[i] >= least and right[n - i] >= least and (divides or columns[j, order[i - 1]] < columns[j, order[i]]):
                 value = i * before[i] * worth[i] + (n - i) * after[n - i] * worth[n - i]
                 if value < values[j] - NEAR:
                     values[j], first[j], last[j] = value, 0, i
         if axes.kind[j] != NUMBER:
-            start, end = _find_largest_run(axes, rows, order, j)
+            start, end = _find_largest_run(axes, columns, order, j)
             if start > 0 and end < n and end - start >= least and n - end + start >= least:
-                value = _measure_run(axes, rows, order, start, end, ends, worth)
+                value = _measure_run(axes, columns, order, start, end, ends, worth)
                 if value < values[j] - NEAR:
                     values[j], first[j], last[j] = value, start, end
     return whole * n
 
 
 @bare
-def _weigh_sizes(least: float, worth: Reals) -> None:
+def _weigh_sizes(k: int, d: int, least: float, worth: Reals) -> None:
     """The share of its loss that a side of each size is expected to keep."""
+    decay = min(DECAY / d, MOST_DECAY) if k < LARGE else DECAY_LARGE
     classes, kept = 1.0, 1.0
     for i in range(len(worth)):
         if i >= (classes + 1.0) * least:
             classes = np.floor(i / least)
-            kept = classes**-DECAY
+            kept = classes**-decay
         worth[i] = kept
 
 
 @bare
-def _measure_sides(
-    axes: Axes, rows: Reals, order: Ints, backwards: bool, ends: Reals, box: Reals, growing: Ints, losses: Reals
-) -> None:
+def _measure_sides(axes: Axes, columns: Reals, order: Ints, backwards: bool, ends: Reals, losses: Reals) -> None:
     """The loss of the box of the first i rows, for every i, from either end.
 
-    A column that has reached its `ends` is left out of the loop.
+    Column by column: each adds its increases, and its loop ends where it has reached its `ends`.
     """
-    n, d = len(order), rows.shape[1]
-    row = order[n - 1] if backwards else order[0]
-    lo, hi, cost = box[0], box[1], box[2]
-    total, columns = 0.0, 0
-    for q in range(d):
-        lo[q] = hi[q] = rows[row, q]
-        cost[q] = axes.weight[q] * range_cost(axes, q, lo[q], hi[q])
-        total += cost[q]
-        if ends[0, q] < ends[1, q]:
-            growing[columns] = q
-            columns += 1
-    losses[0], losses[1] = 0.0, total
+    n = len(order)
+    for i in range(n + 1):
+        losses[i] = 0.0
+    for q in range(len(columns)):
+        column, first, final = columns[q], ends[0, q], ends[1, q]
+        lo = hi = column[order[n - 1] if backwards else order[0]]
+        cost = axes.weight[q] * range_cost(axes, q, lo, hi)
+        losses[1] += cost
+        for i in range(1, n):
+            if lo == first and hi == final:
+                break
+            x = column[order[n - 1 - i] if backwards else order[i]]
+            if x < lo or x > hi:
+                lo, hi = min(lo, x), max(hi, x)
+                more = axes.weight[q] * range_cost(axes, q, lo, hi)
+                losses[i + 1] += more - cost
+                cost = more
     for i in range(1, n):
-        row = order[n - 1 - i] if backwards else order[i]
-        at = 0
-        while at < columns:
-            q = growing[at]
-            at += 1
-            x = rows[row, q]
-            if x < lo[q] or x > hi[q]:
-                lo[q], hi[q] = min(lo[q], x), max(hi[q], x)
-                more = axes.weight[q] * range_cost(axes, q, lo[q], hi[q])
-                total += more - cost[q]
-                cost[q] = more
-                if lo[q] == ends[0, q] and hi[q] == ends[1, q]:
-                    columns, at = columns - 1, at - 1
-                    growing[at] = growing[columns]
-        losses[i + 1] = total
+        losses[i + 1] += losses[i]
 
 
 @bare
@@ -240,12 +275,12 @@ def _count_persons(order: Ints, person_of: Ints, backwards: bool, seen: Flags, h
 
 
 @bare
-def _find_largest_run(axes: Axes, rows: Reals, order: Ints, j: int) -> tuple[int, int]:
+def _find_largest_run(axes: Axes, columns: Reals, order: Ints, j: int) -> tuple[int, int]:
     """The largest group of rows under one child of the lowest node over all of them, or with one value of no tree."""
     n, start, most, found = len(order), 0, 0, 0
     while start < n:
-        end, upto = start + 1, last_of_child(axes, j, rows[order[start], j], rows[order[0], j], rows[order[n - 1], j])
-        while end < n and rows[order[end], j] <= upto:
+        end, upto = start + 1, last_of_child(axes, j, columns[j, order[start]], columns[j, order[0]], columns[j, order[n - 1]])
+        while end < n and columns[j, order[end]] <= upto:
             end += 1
         if end - start > most:
             most, found = end - start, start
@@ -254,21 +289,21 @@ def _find_largest_run(axes: Axes, rows: Reals, order: Ints, j: int) -> tuple[int
 
 
 @bare
-def _measure_run(axes: Axes, rows: Reals, order: Ints, start: int, end: int, ends: Reals, worth: Reals) -> float:
+def _measure_run(axes: Axes, columns: Reals, order: Ints, start: int, end: int, ends: Reals, worth: Reals) -> float:
     """The value of a cut between some rows in the middle of an order and all others."""
     n, size, inner, outer = len(order), end - start, 0.0, 0.0
-    for q in range(rows.shape[1]):
-        inner += _measure_some(axes, rows, order, start, end, q, ends)
-        outer += _measure_some(axes, rows, order, end, n + start, q, ends)
+    for q in range(len(columns)):
+        inner += _measure_some(axes, columns, order, start, end, q, ends)
+        outer += _measure_some(axes, columns, order, end, n + start, q, ends)
     return size * inner * worth[size] + (n - size) * outer * worth[n - size]
 
 
 @bare
-def _measure_some(axes: Axes, rows: Reals, order: Ints, start: int, end: int, q: int, ends: Reals) -> float:
+def _measure_some(axes: Axes, columns: Reals, order: Ints, start: int, end: int, q: int, ends: Reals) -> float:
     """The loss of one column of some rows in a row; after the last comes the first."""
     lo, hi, n = np.inf, -np.inf, len(order)
     for i in range(start, end):
-        x = rows[order[i if i < n else i - n], q]
+        x = columns[q, order[i if i < n else i - n]]
         lo, hi = min(lo, x), max(hi, x)
         if lo == ends[0, q] and hi == ends[1, q]:
             break
