@@ -176,7 +176,7 @@ def test_rows_outside_a_narrower_range_leave_together(numeric: bool, codes: list
     ):
         guard, price = one_cap(np.array(secret, np.int32), 4), costs(flat_scales([10], numeric))
         state = state_of(price, guard, quasi, np.array([0] * 4 + [1] * 4, np.int32), 2)
-        changes = sweep(price, guard, state, rows, rows[2:3], np.zeros(2, np.int32), 0, 8, 0.0, False, 1)
+        changes = sweep(price, guard, state, rows, rows[2:3], np.zeros(2, np.int32), 0, 8, 0.0, False, 1, True)
         fresh = state_of(price, guard, quasi, state.class_of, 2)
         assert changes == (expected[2] == 1) and state.class_of.tolist() == expected
         assert (fresh.ends == state.ends).all() and (fresh.under == state.under).all() and (fresh.loss == state.loss).all()

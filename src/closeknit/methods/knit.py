@@ -9,7 +9,7 @@ Source: our own; docs/knit.md has the derivation, the experiments and what did n
 Steps:
 1. careful cuts: top-down like Mondrian, yet where a guarantee vetoes a cut the side is trimmed, bucket by bucket of the
   sensitive attribute, until it is allowed. They first use a part of the room that the guarantees leave, then all of it;
-2. exchange: rows move to near classes or change places with a row there while the loss falls;
+2. exchange: rows move to near classes or change places with a row there while the loss falls; classes begin and are dissolved;
 3. cycles of rounds: neighbouring classes are pooled and cut again, then rows are exchanged, at first also where a little is
    lost. A cycle that ends better than it began is kept. Each is four times as long as the one before; the last one is as long
    as the budget leaves. More budget never loses more than a budget of whole cycles.
@@ -71,7 +71,7 @@ HOPELESS = 1.3  # a start that loses so many times what the best so far loses is
 SWEEPS = 2  # of each round
 LONGER = 4  # times as many rounds has the next cycle
 POOLED = (2, 3, 4)  # classes that are cut again together, in turns
-HEAT = 0.6  # mean loss that a change may add when a cycle begins, in addition to what a row loses then
+HEAT = 1.2  # mean increase of the loss that a change may cause when a cycle begins, as a share of the average loss of a row
 TINY, OF_TINY = 150, 170  # rows up to which there are so many sweeps by default
 USUAL, VISITS = 42, 1_400_000  # sweeps by default, and rows visited in all of them
 MOST_CYCLES = 8  # in which a budget is spent again

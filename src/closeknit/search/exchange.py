@@ -15,6 +15,7 @@ from closeknit.kernels.threads import in_threads
 from closeknit.search.knit_state import KnitState
 
 GROUPS, FEWEST = 2, 256  # parts that are swept at the same time, and classes of each
+OF_NEW, FEW_NEW = 8, 4  # there may be an eighth more classes than before, and four
 
 
 def exchange_rows(knit_state: KnitState, partition: Partition, sweeps: int, heat: float, rng: np.random.Generator) -> Partition:
@@ -29,10 +30,11 @@ def exchange_rows(knit_state: KnitState, partition: Partition, sweeps: int, heat
     True
     """
     class_of, once = partition.class_of.astype(np.int32), bool(knit_state.unguarded)
-    state = state_of(knit_state.costs, knit_state.guard, knit_state.table.quasi, class_of, partition.count)
-    for _ in range(sweeps):
+    classes = partition.count if once else partition.count + partition.count // OF_NEW + FEW_NEW
+    state = state_of(knit_state.costs, knit_state.guard, knit_state.table.quasi, class_of, classes)
+    for i in range(sweeps):
         before = state.class_of.copy() if once else state.class_of
-        _sweep_rows(knit_state, state, heat, once, rng)
+        _sweep_rows(knit_state, state, heat, once, rng, i % 2 == 0)
         if once:
             now = state.class_of
             broken = knit_state.find_broken(Partition(now, partition.count))
@@ -41,16 +43,16 @@ def exchange_rows(knit_state: KnitState, partition: Partition, sweeps: int, heat
     return Partition.of(state.class_of)
 
 
-def _sweep_rows(knit_state: KnitState, state: State, heat: float, once: bool, rng: np.random.Generator) -> None:
-    """One sweep, in groups of classes that are drawn again each time; how many there are depends on the table alone."""
+def _sweep_rows(knit_state: KnitState, state: State, heat: float, once: bool, rng: np.random.Generator, rebuild: bool) -> None:
+    """One sweep, in groups of classes that are drawn again each time; how many there are depends on the classes alone."""
     count = len(state.size)
     groups = int(np.clip(count // FEWEST, 1, GROUPS))
     group = (rng.permutation(count) % groups).astype(np.int32)
     order, visit = knit_state.row_order(rng), rng.permutation(len(state.class_of)).astype(np.int32)
-    width = WIDTH * groups  # a row sees as many classes as without groups
     seeds = rng.integers(1 << 62, size=groups).tolist()
 
     def one(mine: int) -> int:
-        return int(sweep(knit_state.costs, knit_state.guard, state, order, visit, group, mine, width, heat, once, seeds[mine]))
+        costs, guard, seed = knit_state.costs, knit_state.guard, seeds[mine]
+        return int(sweep(costs, guard, state, order, visit, group, mine, WIDTH, heat, once, seed, rebuild))
 
     in_threads(one, range(groups))

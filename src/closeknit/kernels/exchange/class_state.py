@@ -28,6 +28,7 @@ class State(NamedTuple):
     under: Codes  # [classes, nodes]
     ends: Codes  # [classes, d, 6]: lowest, rows there, next above it; highest, rows there, next below it
     loss: Reals  # [classes] of one row
+    narrow: Codes  # [classes, d, 3]: range without the rows outside one child, and how many these are; 0, 0, -1: not known
 
 
 def state_of(costs: Costs, guard: Guard, quasi: Codes, class_of: Codes, classes: int) -> State:
@@ -44,7 +45,7 @@ def state_of(costs: Costs, guard: Guard, quasi: Codes, class_of: Codes, classes:
     state = State(
         quasi, class_of.copy(), np.full(n, -1, np.int32), np.full(n, -1, np.int32), np.full(classes, -1, np.int32),
         np.zeros(classes, np.int64), np.zeros((classes, len(guard.parent)), np.int32), np.zeros((classes, d, 6), np.int32),
-        np.zeros(classes),
+        np.zeros(classes), np.full((classes, d, 3), -1, np.int32),
     )  # fmt: skip
     _take_all(costs, guard, state)
     return state
@@ -141,6 +142,7 @@ def take(costs: Costs, guard: Guard, state: State, row: int, to: int) -> None:
     for j in range(state.quasi.shape[1]):
         _shrink(state, c, j, state.quasi[row, j])
         stretch_ends(state.ends, to, j, state.quasi[row, j])
+        state.narrow[c, j, 2] = state.narrow[to, j, 2] = -1
     state.loss[c], state.loss[to] = _loss(costs, state, c), _loss(costs, state, to)
 
 

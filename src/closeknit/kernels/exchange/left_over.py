@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from closeknit.kernels.compiling import bare, kernel, whole
 from closeknit.kernels.exchange.class_state import State
-from closeknit.kernels.exchange.knit_exchange import GAIN, NO_ROW
 from closeknit.kernels.exchange.knit_guard import Guard, is_allowed_after
+from closeknit.kernels.exchange.knit_search import GAIN, NO_ROW
 from closeknit.kernels.geometry.boxes import Codes, Ints
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 
