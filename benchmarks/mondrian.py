@@ -156,7 +156,7 @@ def _growth(section: Section, sizes: tuple[int, ...]) -> None:
                 said,
                 f"{size:,}",
                 f"{answer['seconds']:.2f} s",
-                growth.extend_sets(seconds, requested, method, size),
+                growth.grown(seconds, requested, method, size),
                 f"{answer['peak']:,.0f} MB",
                 f"{answer['start']:,.0f} MB",
                 f"{answer['loss']:.4f}",

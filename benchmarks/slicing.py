@@ -78,7 +78,7 @@ def _growth(section: Section, sizes: tuple[int, ...]) -> None:
         for size in sizes:
             answer = clock.child(sys.executable, "slicing.py", {"method": method, "rows": size})
             seconds[method, "", size] = answer["seconds"]
-            grown = growth.extend_sets(seconds, method, "", size)
+            grown = growth.grown(seconds, method, "", size)
             took, memory = f"{answer['seconds']:.2f} s", f"{answer['peak']:,.0f} MB"
             lines.append([method, f"{size:,}", took, grown, memory, f"{answer['buckets']:,}"])
     section.table(["method", "rows", "time", "growth", "peak memory", "buckets"], lines)

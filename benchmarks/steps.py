@@ -22,18 +22,17 @@ class Step:
 
 
 STEPS = (
-    Step("read the CSV", "doors/files.py:read", "api/anonymizing.py:anonymize"),
+    Step("read the CSV", "io/files.py:read_with_format", "api/request_checks.py:read_table"),
     Step("encode", "core/schema.py:encode", "api/anonymizing.py:anonymize"),
-    Step("check the request", "api/asking.py:check_request", "api/anonymizing.py:released"),
-    Step("method", "methods/stack_and_deal.py:run", "api/anonymizing.py:work"),
-    Step("last look at the guarantees, repair", "fills/repair.py:repaired", "api/anonymizing.py:_outcome"),
-    Step("write the cells", "forms/generalized.py:write", "api/publishing.py:_certified"),
-    Step("schema of what is published", "api/publishing.py:published_schema", "api/publishing.py:_certified"),
-    Step("read back", "forms/generalized.py:read", "api/publishing.py:_certified"),
-    Step("certify", "core/certificate.py:certify", "api/publishing.py:_certified"),
-    Step("content hash", "release/release.py:__init__", "api/anonymizing.py:anonymize"),
-    Step("save: private folder", "release/release.py:_write_private", "release/release.py:write_private"),
-    Step("save: release and certificate", "release/release.py:_write_public", "release/release.py:write_public"),
+    Step("check the request", "api/request_checks.py:check_request", "api/table_release.py:release_table"),
+    Step("method", "methods/stack_and_deal.py:run", "api/table_release.py:work"),
+    Step("last look at the guarantees, repair", "search/repair.py:repair_partition", "api/table_release.py:_outcome"),
+    Step("write the cells", "forms/generalized.py:write", "api/publishing.py:_certify_written"),
+    Step("read back", "forms/generalized.py:read", "api/publishing.py:_certify_written"),
+    Step("certify", "core/measurement.py:of", "api/publishing.py:_certify_written"),
+    Step("content hash", "io/canonical.py:content_hash", "release/local_release.py:certificate"),
+    Step("save: private folder", "release/release.py:write_private", "io/folders.py:_fill"),
+    Step("save: release and certificate", "release/release.py:write_public", "io/folders.py:_fill"),
 )
 
 Stats = dict[tuple[str, int, str], tuple[int, int, float, float, dict[tuple[str, int, str], tuple[int, int, float, float]]]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import subprocess
@@ -30,6 +31,33 @@ def test_page_has_every_section_once(tmp_path: Path) -> None:
     assert [line[0] for line in lines if len(line) == 5][2:] == ["1", "2", "3"], "levels of the lattice"
     assert "Not measured: the rivals' environment is absent" in text
     assert str(tmp_path) not in text, "a page names no place"
+
+
+def test_benchmarks_use_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of them run under soak only, so a name that has moved would not be seen."""
+    folder = ROOT / "benchmarks"
+    monkeypatch.syspath_prepend(str(folder))
+    missing = []
+    for path in folder.glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        imported = [each.asname or each.name for node in tree.body if isinstance(node, ast.Import) for each in node.names]
+        siblings = {name: importlib.import_module(name) for name in imported if (folder / f"{name}.py").is_file()}
+        used = {(node.value.id, node.attr) for node in ast.walk(tree) if is_of_a_name(node)}
+        missing += [
+            f"{path.name}: {name}.{attr}" for name, attr in used if name in siblings and not hasattr(siblings[name], attr)
+        ]
+    for step in importlib.import_module("steps").STEPS:
+        for place in (step.function, step.caller):
+            file, function = place.split(":")
+            nodes = ast.walk(ast.parse((ROOT / "src" / "closeknit" / file).read_text(encoding="utf-8")))
+            if function not in {node.name for node in nodes if isinstance(node, ast.FunctionDef)}:
+                missing.append(f"steps.py: {place}")
+    assert missing == []
+
+
+def is_of_a_name(node: ast.AST) -> bool:
+    """Whether a node is `name.attribute`."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
 
 
 def test_attacks_that_know_the_algorithm_replace_the_tables_of_the_docs(

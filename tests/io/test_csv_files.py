@@ -174,6 +174,7 @@ def test_paths_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         read(tmp_path / "absent.csv")
     with pytest.raises(BadInput, match="this is a folder"):
         read(tmp_path)
+    (tmp_path / "people.docx").write_bytes(b"PK")
     with pytest.raises(BadInput, match=r"the suffix '\.docx'"):
         read(tmp_path / "people.docx")
     file = saved(tmp_path, "a\n1\n")

@@ -268,7 +268,7 @@ def test_spark_is_not_asked_to_read_a_database(tmp_path: Path) -> None:
 
 
 def test_cells_of_several_kinds_in_one_column_of_sqlite_are_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("closeknit.io.databases.sqlite.ROWS", 2)
+    monkeypatch.setattr("closeknit.io.databases.batches_to_columns.ROWS", 2)
     url = f"sqlite:///{tmp_path}/mixed.db"
     execute(
         url, "CREATE TABLE t (a, b)", "INSERT INTO t VALUES (NULL, 1), (NULL, 2), (1, 3), (2, 'x'), ('007', NULL), (2.5, 4)"

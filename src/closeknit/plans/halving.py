@@ -45,19 +45,19 @@ class _SizeTree:
     def __init__(self, k: int, allows: Callable[[Int64], bool], larger_first: bool, balanced: bool) -> None:
         self.k, self.allows, self.larger_first, self.balanced = max(k, 1), allows, larger_first, balanced
         self.leaves: list[bytes] = []
-        self.extend_sets: dict[bytes, NDArray[np.int32]] = {}
+        self.leaves_of: dict[bytes, NDArray[np.int32]] = {}
         self.allowed: dict[bytes, bool] = {}
 
     def leaves_under(self, a: bytes) -> NDArray[np.int32]:
         """Numbers of the leaves below an allotment, from left to right."""
-        if a not in self.extend_sets:
+        if a not in self.leaves_of:
             halves = self._halves(np.frombuffer(a, dtype=np.int64))
             if halves is None:
-                self.extend_sets[a] = np.array([len(self.leaves)], dtype=np.int32)
+                self.leaves_of[a] = np.array([len(self.leaves)], dtype=np.int32)
                 self.leaves.append(a)
             else:
-                self.extend_sets[a] = np.concatenate([self.leaves_under(half) for half in halves])
-        return self.extend_sets[a]
+                self.leaves_of[a] = np.concatenate([self.leaves_under(half) for half in halves])
+        return self.leaves_of[a]
 
     def _halves(self, a: Int64) -> tuple[bytes, bytes] | None:
         if a.sum() < 2 * self.k or (a < 2).all():
