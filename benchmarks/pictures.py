@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,6 @@ import altair as alt
 import polars as pl
 
 FOLDER = Path(__file__).with_name("pictures")
-DECADES = [0.1, 1, 10]  # ticks of a logarithmic axis of seconds: those of all places would overlap
 WIDTH, HEIGHT, SCALE = 300, 220, 1.5  # pixels of a panel, and of the file for each of them
 
 
@@ -63,6 +63,18 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
     return len(body).to_bytes(4, "big") + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
 
 
+def decades(places: Sequence[float]) -> list[float]:
+    """The powers of ten around places: ticks at all of them would overlap on a logarithmic axis.
+
+    >>> decades([0.24, 3.7])
+    [0.1, 1.0, 10.0]
+    """
+    if not places:
+        return []
+    first, last = math.floor(math.log10(min(places))), math.ceil(math.log10(max(places)))
+    return [float(f"1e{power}") for power in range(first, last + 1)]
+
+
 def _chart(panel: Panel, names: list[str]) -> alt.Chart:
     points = [
         {"x": x, "y": y, "name": name, "reported": name in panel.reported}
@@ -75,7 +87,8 @@ def _chart(panel: Panel, names: list[str]) -> alt.Chart:
     # thousands and millions as k and M, but no thousandths as m
     labels = alt.Axis(tickCount=6, format="~s") if panel.log and most >= 100_000 else alt.Undefined
     along = alt.Scale(type="log") if panel.log_x else alt.Scale(zero=False, padding=12, nice=False)
-    ticks = DECADES if panel.log_x else sorted({point["x"] for point in points})
+    places = sorted({point["x"] for point in points})
+    ticks = decades(places) if panel.log_x else places
     return (
         alt.Chart(pl.DataFrame(points, schema={"x": pl.Float64, "y": pl.Float64, "name": pl.String, "reported": pl.Boolean}))
         .mark_line(point=alt.OverlayMarkDef(size=45, filled=True))

@@ -184,6 +184,6 @@ def test_the_command(first, tmp_path, monkeypatch):
 def test_a_file_that_is_no_recoding_is_named(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text("age\n30\n", encoding="utf-8")
-    with pytest.raises(ck.BadInput, match="is not valid JSON") as caught:
+    with pytest.raises(ck.BadInput, match=r"is not valid JSON.*name the recoding\.json of a private folder") as caught:
         Recoding.read(file)
     assert caught.value.file == file

@@ -73,7 +73,7 @@ def test_the_same_as_anonymize_with_the_same_seed(comparison: Comparison, method
 
 def test_json_is_read_back(comparison: Comparison) -> None:
     assert Comparison.from_json(comparison.to_json()) == comparison
-    with pytest.raises(ck.BadInput, match=r"x\.json: the comparison, key 'closeknit'"):
+    with pytest.raises(ck.BadInput, match=r"x\.json: the comparison has no key 'closeknit'"):
         Comparison.from_json("{}", "x.json")
     with pytest.raises(ck.BadInput, match=r"^x\.json: is not valid JSON at line 1"):  # no key is to blame
         Comparison.from_json("{bad", "x.json")

@@ -184,6 +184,20 @@ def test_a_page_is_whole_and_a_pdf_has_its_text(tmp_path: Path, public: dict[str
         save_dossier(public["iso27559"], tmp_path / "d", force=True)
 
 
+def test_the_last_printed_page_has_more_than_the_footer(public: dict[str, Dossier]) -> None:
+    weasyprint = pytest.importorskip("weasyprint")
+    head, rest = dossier_page(public["ema"]).split("<main>")
+    end = rest[rest.rindex("<section") :]
+    for height in range(600, 1000, 10):  # pixels above the last section; a page of A4 has some 994
+        page = f'{head.split("<header>")[0]}<main><div style="height: {height}px">x</div>{end}'
+        texts = [_texts_of(sheet._page_box) for sheet in weasyprint.HTML(string=page).render().pages]
+        assert "Created by" in texts[-1] and "How to verify it" in texts[-1], height
+
+
+def _texts_of(box: Any) -> str:
+    return getattr(box, "text", None) or " ".join(map(_texts_of, getattr(box, "children", ())))
+
+
 def test_the_folder_of_a_private_edition_is_private(tmp_path: Path, private: Dossier) -> None:
     save_dossier(private, tmp_path / "d")
     assert (tmp_path / "d").stat().st_mode & 0o777 == 0o700

@@ -196,7 +196,7 @@ def test_marks_of_the_curves(curves: Frontier) -> None:
 
 def test_json_is_read_back(curves: Frontier) -> None:
     assert Frontier.from_json(curves.to_json()) == curves
-    with pytest.raises(ck.BadInput, match=r"x\.json: the frontier, key 'closeknit'"):
+    with pytest.raises(ck.BadInput, match=r"x\.json: the frontier has no key 'closeknit'"):
         Frontier.from_json("{}", "x.json")
 
 

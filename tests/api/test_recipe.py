@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,31 @@ def test_a_mistake_in_a_guarantee_names_the_recipe_file(tmp_path: Path, model: s
     with pytest.raises(ck.BadInput, match=sentence) as caught:
         Recipe.read(file)
     assert caught.value.file == file
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{modles: [{k_anonymity: {k: 2}}], schema: {}}", "recipe has the unknown key 'modles'; did you mean 'models'?"),
+        ("{data: t.csv, schema: {}}", "recipe has no key 'models'; add it"),
+        ("schema:\n\tquasi: {}", "is not valid YAML at line 2: found character '\\t' that cannot start any token"),
+        ("{schema: {}, models: [{k_anonymity: {k: 0}}]}", "model 'k_anonymity': k=0 is too small"),
+        ("{schema: {}, models: [{t_closeness: {column: pay, t: -1}}]}", "column 'pay': model 't_closeness': t=-1 is out of"),
+    ],
+)
+def test_a_mistake_in_a_recipe_is_named(tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "recipe.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(ck.BadInput, match=re.escape(sentence)):
+        Recipe.read(tmp_path / "recipe.yaml")
+
+
+@pytest.mark.parametrize("command", ["anonymize", "compare", "frontier", "bound"])
+def test_a_cell_that_does_not_fit_names_the_file_of_the_table(folder: Path, command: str) -> None:
+    for quasi, sentence in ((["ill"], "people.csv, column 'ill', row 1: "), (["agee"], "people.csv, column 'agee': is named")):
+        recipe = with_value(["schema"], {"quasi": dict.fromkeys(quasi, "numeric"), "drop": ["age", "zip", "pay"]})
+        Path("wrong.yaml").write_text(yaml.safe_dump({**recipe, "models": [{"k_anonymity": {"k": 2}}]}), encoding="utf-8")
+        done = CliRunner().invoke(app, [command, "wrong.yaml", *(["-o", "out"] if command == "anonymize" else [])])
+        assert done.exit_code == 2 and sentence in done.stderr, done.output
 
 
 def test_a_guarantee_on_an_unknown_column_names_the_recipe(folder: Path) -> None:

@@ -234,6 +234,12 @@ def test_another_release_without_its_certificate_is_refused_by_its_own_remedy(fo
     assert "people.csv: there is no certificate.json next to it; name the public folder of the other release" in refused.stderr
 
 
+def test_a_raw_table_is_not_attacked_and_the_remedy_is_one_that_exists(folder: Path) -> None:
+    refused = closeknit("attack", folder / "people.csv")
+    assert refused.exit_code == 2 and "--recipe" not in refused.stderr
+    assert "name it with --certificate (in Python: certificate=); 'closeknit risk' measures" in refused.stderr
+
+
 def test_a_recipe_without_data_is_not_asked_for_again(folder: Path, tmp_path: Path) -> None:
     recipe = yaml.safe_load((folder / "recipe.yaml").read_text(encoding="utf-8"))
     del recipe["data"]

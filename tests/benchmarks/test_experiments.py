@@ -67,6 +67,16 @@ def test_command_writes_a_page_with_pictures(tmp_path: Path) -> None:
     assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(("places", "ticks"), [((0.24, 0.25, 3.7), [0.1, 1, 10]), ((1, 7, 600), [1, 10, 100, 1000]), ((), [])])
+def test_a_logarithmic_axis_has_ticks_around_its_places(
+    benchmark: Callable[[str], ModuleType], places: tuple[float, ...], ticks: list[float]
+) -> None:
+    pictures = benchmark("pictures")
+    panel = pictures.Panel("rows", "seconds", {"Knit": dict.fromkeys(places, 1.0)}, log_x=True)
+    drawn = pictures._chart(panel, ["Knit"]).to_dict()["encoding"]["x"]
+    assert drawn["axis"]["values"] == ticks and drawn["scale"] == {"type": "log"}, "its ends are powers of ten too"
+
+
 def test_a_figure_takes_the_place_of_its_last_version(experiments: ModuleType, tmp_path: Path) -> None:
     for name in ("stack_and_deal:1", "dissertation:tables-3", "stack_and_deal:1"):
         assert run(name, "--quick", "--into", str(tmp_path)) == 0

@@ -123,6 +123,7 @@ def test_bad_lines_are_set_aside(folder: Path) -> None:
     Path("bad.ndjson").write_bytes(b"".join([*good[:70], *bad, b"\n", *good[70:]]))
     result = stream("--rejects", "home/rejects.ndjson", input="bad.ndjson")
     assert result.exit_code == 0 and f"set aside {len(bad)}" in result.stderr
+    assert "--rejects FILE" not in result.stderr
     aside = ndjson("home/rejects.ndjson")
     assert [each["line"] for each in aside] == list(range(71, 71 + len(bad)))
     reasons = " ".join(each["why"] for each in aside)
@@ -143,6 +144,9 @@ def test_bad_lines_are_set_aside(folder: Path) -> None:
     again = stream(output="out/clean.ndjson")
     assert again.exit_code == 0 and Path("out/clean.ndjson").read_bytes() == Path("out/rows.ndjson").read_bytes()
     refused(stream("--strict", input="bad.ndjson", output="out/s.ndjson"), "line 71: it is not JSON", "--strict")
+    counted = stream(input="bad.ndjson", output="out/c.ndjson")
+    assert counted.exit_code == 0 and "line 71 is set aside: it is not JSON" in counted.stderr, "of the first line only"
+    assert counted.stderr.count("is set aside") == 1 and "--rejects FILE keeps all such lines" in counted.stderr
 
 
 def test_bad_csv_records_cost_no_others(folder: Path) -> None:

@@ -223,7 +223,7 @@ def test_steps_and_whole_numbers_are_grids() -> None:
 def test_wrong_questions_are_named() -> None:
     rows = [{"age": 20, "job": "clerk", "height": 0, "ward": "a", "wage": 1, "class": 0}]
     reading = written(ck.generalized(), rows)
-    with pytest.raises(ck.BadInput, match="level=4 is too large; the release has 3 quasi columns"):
+    with pytest.raises(ck.BadInput, match="level=4 is too large; the release has 3 quasi-identifiers"):
         kl_divergence(reading, columns_of(rows), SCHEMA, level=4)
     with pytest.raises(ck.BadInput, match="is not sensitive"):
         kl_divergence(reading, columns_of(rows), SCHEMA, secret="age")

@@ -321,7 +321,7 @@ def test_error_falls_where_classes_are_smaller() -> None:
         ({"theta": 1.5}, "theta"),
         ({"theta": "many"}, "theta"),
         ({"lambda_": 0}, "lambda_"),
-        ({"lambda_": 4}, "there are 3 quasi columns"),
+        ({"lambda_": 4}, "there are 3 quasi-identifiers"),
         ({"lambda_": 1.5}, "lambda_"),
         ({"count": 0}, "count"),
         ({"seed": -1}, "seed"),

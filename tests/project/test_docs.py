@@ -264,7 +264,7 @@ def test_table_of_guarantees_is_the_registry() -> None:
     for (_, params, _, merged), model in zip(rows, MODELS.values(), strict=True):
         fields = list(model.__dataclass_fields__)  # type: ignore[attr-defined]
         assert params.split(", ") == fields
-        assert (merged == "stays good") == model.monotone
+        assert (merged == "keeps it") == model.monotone
 
 
 @pytest.mark.parametrize("name", ["intervals", "quantiles", "prefix", "dates", "from_nested", "balanced", "rare", "read_csv"])

@@ -304,7 +304,7 @@ def test_what_cannot_be_is_said(spark: Any, tmp_path: Path) -> None:
     refused("each of its values is a shard", shards=3)
     refused("needs a column to split", by=None, shards=3)
     refused("increasing numbers", by="age", shards=[50, 20])
-    refused("need a quasi column of numbers", by="city", shards=[50, 20])
+    refused("need a quasi-identifier of numbers", by="city", shards=[50, 20])
     refused("counted in rows", time="seen")
     refused("not a column of times", stream=ck.Castle(SCHEMA, k=4, delta="1s"), time="ward")
     refused("is not a duration", time="seen", late=5)

@@ -183,7 +183,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
         to_bytes(less),
     ):
         file.write_bytes(wrong)
-        with pytest.raises(BadInput, match="not a checkpoint of a stream"):
+        with pytest.raises(BadInput, match="not a checkpoint of a stream, or it is damaged"):
             load(file, InOrder)
     with pytest.raises(BadInput, match="no such file"):
         load(tmp_path / "nothing", InOrder)

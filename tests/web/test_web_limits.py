@@ -261,11 +261,11 @@ def test_zip_is_not_unpacked(tmp_path: Path) -> None:
         ("[" * 4000, "the recipe: is not valid YAML"),
         (
             {**RECIPE, "schema": {"quasi": {"age": {"numeric": {"lo": 0, "hi": 99, "bins": 10**9}}, "sex": "flat"}}},
-            "column 'age': bins=1000000000 is too large",
+            "column 'age': numeric: bins=1000000000 is too large",
         ),
-        ({**RECIPE, "method": {"knit": {"proposals": 10**18}}}, "proposals=1000000000000000000 is too large"),
-        ({**RECIPE, "method": {"knit": {"seconds": 10**9}}}, "seconds=1000000000 is out of range"),
-        ({**RECIPE, "method": {"incognito": {"most": 10**12}}}, "most=1000000000000 is too large"),
+        ({**RECIPE, "method": {"knit": {"proposals": 10**18}}}, "method 'knit': proposals=1000000000000000000 is too large"),
+        ({**RECIPE, "method": {"knit": {"seconds": 10**9}}}, "method 'knit': seconds=1000000000 is out of range"),
+        ({**RECIPE, "method": {"incognito": {"most": 10**12}}}, "method 'incognito': most=1000000000000 is too large"),
     ],
     ids=[
         "csv",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from closeknit.api.recipe import (
     usual_method,
 )
 from closeknit.api.reporting import build_person_counter
-from closeknit.api.request_checks import draw_seed, read_table
+from closeknit.api.request_checks import draw_seed, encode_table, read_table
 from closeknit.api.run_ledger import digest_columns, keep_attestable
 from closeknit.api.suggestion import Suggestion
 from closeknit.api.suggestion import suggest as guess
@@ -112,8 +113,9 @@ def anonymize(
         models = keep_attestable(models, named, identity, given_seed)
     marks: dict[str, Any] = {"allow_vacuous": allow_vacuous, "identity": identity}
     # the coded table has no name here, and no `**` in its call, which would hold it: its first order is freed when reordered
+    encode = partial(encode_table, columns, coded, data)
     done = release_table(
-        replace(coded.encode(columns), **marks), models, method, suppress=suppress, form=requested, seed=seed, progress=progress
+        replace(encode(), **marks), models, method, suppress=suppress, form=requested, seed=seed, progress=progress
     )
     parquet = described is not None and not isinstance(data, Source) and kind_of(data) == ".parquet"
     partition = by_input_row(done.table, done.partition)

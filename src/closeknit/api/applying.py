@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from closeknit.api.publishing import publish_table
 from closeknit.api.recipe import form_of, models_from
-from closeknit.api.request_checks import check_models, check_plain, draw_seed, read_table
+from closeknit.api.request_checks import check_models, check_plain, draw_seed, encode_table, read_table
 from closeknit.api.table_release import by_input_row
 from closeknit.core.certificate import Certificate, model_form
 from closeknit.core.classes import Classes
@@ -108,7 +108,7 @@ def apply(
         raise BadInput(what, column=schema.person, right="publish the rows with anonymize, or use person_rows='count-once'")
     check_models(schema, models, form)
     columns, _ = read_table(data, csv, schema)
-    table = form.before(schema.encode(columns), 0).join_secrets(joints(models))
+    table = form.before(encode_table(columns, schema, data), 0).join_secrets(joints(models))
     check_plain(table)
     labels, class_of = _find_levels(table, form) if known.lookup else _find_classes(table, known.classes)
     class_of = _drop_unmet(table, class_of, models)

@@ -40,6 +40,7 @@ from closeknit.io.sources import place_of
 from closeknit.release.public import TextRelease
 from closeknit.release.release_paths import find_certificate, read_certificate, release_file
 
+CERTIFIED = "name it with --certificate (in Python: certificate=); 'closeknit risk' measures a table that is no release"
 THEIRS = "name the public folder of the other release, or put its certificate next to it"
 Repetition = tuple[Rerun, NDArray[np.int32], Repeat, tuple[Method, Sequence[Model]]]
 
@@ -115,7 +116,7 @@ def attack(
     >>> [each.risk for each in found.findings if each.attack == "candidate_rows"], found.untried[0]
     ([0.2], 'minimality needs the recipe with its method and seed, to rerun it')
     """
-    published, baskets = load_published(release, certificate, csv), _check_baskets(baskets)
+    published, baskets = load_published(release, certificate, csv, CERTIFIED), _check_baskets(baskets)
     requested = Recipe.read(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
     schema = (requested.schema if requested is not None else None) if schema is None else require_schema(schema)
     theirs = None if other is None else load_published(other, None, csv, THEIRS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from closeknit.api.recipe import ModelSpecs, Recipe, models_from
-from closeknit.api.request_checks import check_models, check_request, read_table
+from closeknit.api.request_checks import check_models, check_request, encode_table, read_table
 from closeknit.core.errors import BadInput
 from closeknit.core.limits import MOST_SECONDS
 from closeknit.core.loss import LossBound
@@ -54,7 +54,7 @@ def bound_loss(
     schema, requested, progress = require_schema(schema), models_from(models), progress or ignore_progress
     check_models(schema, requested, generalized())
     progress("reading", 0.0)
-    table = schema.encode(read_table(data, csv, schema)[0])
+    table = encode_table(read_table(data, csv, schema)[0], schema, data)
     if suppress == 0:
         check_request(table, requested, Knit())
     return bound_table(table, requested, suppress=suppress > 0, seconds=seconds, progress=progress)

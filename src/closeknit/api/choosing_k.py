@@ -27,7 +27,7 @@ from closeknit import __version__
 from closeknit.api.comparing import build_methods, check_comparison, deduplicate_warnings
 from closeknit.api.parameter_sweep import amount
 from closeknit.api.recipe import MethodSpec, ModelSpecs, models_from
-from closeknit.api.request_checks import draw_seed, read_table
+from closeknit.api.request_checks import draw_seed, encode_table, read_table
 from closeknit.api.table_release import check_guarantees
 from closeknit.api.tradeoff import report_points
 from closeknit.api.trials import Setting, TrialResult, Trials
@@ -93,7 +93,7 @@ def choose_k(
     others = [model for model in models_from(models) if not (isinstance(model, KAnonymity) and model.by_class)]
     seed = draw_seed(seed)
     check_guarantees(schema, [KAnonymity(1), closeness, *others], chosen_method, None)
-    table = schema.encode(read_table(data, csv, schema)[0])
+    table = encode_table(read_table(data, csv, schema)[0], schema, data)
     candidates = _candidates(table, secret) if requested is None else requested
     base: dict[str, Any] = {"closeknit": __version__, "rows": len(table), "seed": seed, "column": closeness.column}
     if not candidates:

@@ -20,7 +20,7 @@ from closeknit.api.parameter_sweep import measure_of, strictness
 from closeknit.api.recipe import FormSpec as FormSpec
 from closeknit.api.recipe import MethodSpec, ModelSpecs, Recipe, build_from_form, form_of, method_of, models_from
 from closeknit.api.repeating import build_repeat
-from closeknit.api.request_checks import check_models, check_request, draw_seed, read_table
+from closeknit.api.request_checks import check_models, check_request, draw_seed, encode_table, read_table
 from closeknit.api.resource_meter import Meter
 from closeknit.api.trials import few_rows
 from closeknit.attacks.exchange import measure_gain
@@ -106,7 +106,7 @@ def compare(
     columns, _ = read_table(data, csv, schema)
     schema = schema.without_identifiers()  # they are checked and dropped
     with deduplicate_warnings():
-        guarantees = check_comparison(schema.encode(columns), models, rivals)
+        guarantees = check_comparison(encode_table(columns, schema, data), models, rivals)
         run = _Run(
             columns, schema, models, {"suppress": suppress, "form": requested, "seed": seed, "allow_vacuous": allow_vacuous}
         )

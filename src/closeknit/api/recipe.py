@@ -209,9 +209,9 @@ def parse_forms(text: str, file: object, loader: type[yaml.SafeLoader] = UniqueK
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:  # also 2024-13-45 and !!int x
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
-        twice = f": {problem}" if (problem := getattr(error, "problem", None)) and "occurs twice" in problem else ""
+        why = f": {problem}" if (problem := getattr(error, "problem", None)) else ""
         right = "correct it, or create one with 'closeknit inspect'"
-        raise BadInput(f"is not valid YAML{where}{twice}", file=file, right=right) from None
+        raise BadInput(f"is not valid YAML{where}{why}", file=file, right=right) from None
 
 
 def models_from(requested: object) -> list[Model]:

@@ -97,12 +97,30 @@ def read_table(data: Any, csv: CsvFormat | None, schema: Schema) -> tuple[Column
     try:
         columns, format = read_with_format(data, csv, lambda names: [*schema.list_needed(names), *schema.unique])
     except BadInput as bad:
-        if bad.column not in schema.unique or bad.column is None:
-            raise
-        raise bad.replace(right=f"{bad.right}, or list it under drop, which is not read") from None
+        if bad.column in schema.unique and bad.column is not None:
+            bad = bad.replace(right=f"{bad.right}, or list it under drop, which is not read")
+        raise _name_file(bad, data) from None
     for name in schema.unique:
         check_identifier(columns[name], name, schema.missing, file)
     return columns.select(schema.used), format
+
+
+def encode_table(columns: Columns, schema: Schema, data: Any) -> Table:
+    """Return the coded table; a cell that does not fit the schema is refused with the file of the table.
+
+    Args:
+        columns: the used columns.
+        schema: the schema.
+        data: what they were read from.
+    """
+    try:
+        return schema.encode(columns)
+    except BadInput as bad:
+        raise _name_file(bad, data) from None
+
+
+def _name_file(bad: BadInput, data: Any) -> BadInput:
+    return bad if bad.file is not None else bad.replace(file=place_of(data))
 
 
 def check_identifier(column: Column, name: str, missing: Sequence[str] = (), file: object = None) -> None:
@@ -123,8 +141,8 @@ def refuse_repeated(name: str, repeats: int, rows: int, example: str = "", file:
     if repeats:
         what = f"{repeats:,} of {rows:,} rows repeat an identifier{example}, and k would count rows of one person as several"
         right = (
-            f"declare person: {name} if equal values are one person, rows_are_persons: true if they are different people (in "
-            f"Python: person={name!r}, rows_are_persons=True), or drop: {name} if it does not identify persons"
+            f"declare person: {name} in place of identifier if equal values are one person, rows_are_persons: true if they are "
+            f"different people (in Python: person={name!r}, rows_are_persons=True), or drop: {name} if it names no person"
         )
         raise BadInput(what, file=file, column=name, right=right)
 

@@ -19,7 +19,7 @@ from closeknit.api.level_search import match_level
 from closeknit.api.parameter_sweep import ParameterSweep, Vary, amount, choose_sweep, measures
 from closeknit.api.recipe import FormSpec as FormSpec
 from closeknit.api.recipe import MethodSpec, ModelSpecs, Recipe, form_of, models_from, usual_method
-from closeknit.api.request_checks import draw_seed, read_table
+from closeknit.api.request_checks import draw_seed, encode_table, read_table
 from closeknit.api.table_release import check_guarantees
 from closeknit.api.trials import Setting, TrialResult, Trials
 from closeknit.api.worker_pool import WorkerPool, processes
@@ -93,7 +93,7 @@ def frontier(
     measured = measures([rival.sweep.models for rival in rivals], rivals[0].sweep)
     quantity = None if match is None else _quantity([measure for measure, _ in measured], match)
     progress("reading", 0.0)
-    table = schema.encode(read_table(data, csv, schema)[0])
+    table = encode_table(read_table(data, csv, schema)[0], schema, data)
     with deduplicate_warnings():
         guarantees = check_comparison(table, rivals[0].sweep.models, [rival.method for rival in rivals])
     trials = Trials(table, seed, tuple(model for _, model in measured), suppress, requested)

@@ -117,6 +117,8 @@ def stream(
         watch = Watch(counters, certificate, every)
         running.every, running.strict, running.watch = every, strict, watch
         _run(running, watch, checkpoint, stack)
+        if running.first_aside and rejects is None:
+            print_stderr(f"{running.first_aside}; --rejects FILE keeps all such lines with their reasons")
 
 
 def _run(running: StreamRun, watch: Watch, checkpoint: str | None, stack: ExitStack) -> None:

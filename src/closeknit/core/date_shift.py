@@ -114,7 +114,7 @@ def _move(found: Moment | None, days: int, name: str) -> str | None:
     try:
         moved = moment + timedelta(days=days)
     except OverflowError:
-        right = "declare it as missing, or leave shift out"
+        right = "list it under missing, or leave shift out"
         raise BadInput(
             f"{Day(moment.year, moment.month, moment.day)} is at the end of the calendar", column=name, right=right
         ) from None

@@ -212,7 +212,7 @@ def is_day(text: str) -> bool:
 def _misfit(index: int, texts: Sequence[str], format: str) -> BadValue:
     text, shape = texts[index], _DAY_FIRST_OR_LAST.fullmatch(texts[index])
     form = str(EXAMPLE.date()) if format == ISO else EXAMPLE.strftime(format)
-    right = f"write it as {form}, or declare it as missing"
+    right = f"write it as {form}, or list it under missing"
     other = next((other for other in texts if reader(format)(other)), None)
     if other is not None and (read_iso(text) or (shape and (shape[2] or shape[4]) not in format)):
         return BadValue(index, f"'{text}' has another format than '{other}'", right)

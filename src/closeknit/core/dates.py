@@ -209,7 +209,7 @@ class Date(Kind):
             if not self._fits(moment[0]):
                 fine = {level for level in ("day", self.finest) if self._fits(level)}
                 examples = " or ".join(sorted(_label(_unit(EXAMPLE, level), level) for level in fine))
-                right = f"write it as {examples}, or declare it as missing"
+                right = f"write it as {examples}, or list it under missing"
                 raise BadValue(i, f"'{texts[i]}' is not as fine as the level {self.finest}", right)
             units.append(_unit(moment[1], self.finest))
             if (bounds := self.bounds) and not bounds[0] <= units[-1] <= bounds[1]:

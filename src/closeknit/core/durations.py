@@ -51,7 +51,7 @@ class Duration(Numeric):
     def _refuse(self, index: int, text: str) -> BadValue:
         if CALENDAR.match(text):
             return BadValue(index, f"'{text}' has years or months, which have no fixed length", "write it in days")
-        right = f"write it as PT1H30M, 1:30:00 or a number of {self.unit}s, or declare it as missing"
+        right = f"write it as PT1H30M, 1:30:00 or a number of {self.unit}s, or list it under missing"
         return BadValue(index, f"'{text}' is not a duration", right)
 
     def read_numbers(self, values: Values) -> Values:

@@ -28,8 +28,8 @@ class BadInput(CloseknitError):
         row: the row, counted from 1.
         right: what to do.
 
-    >>> print(BadInput("'abc' is not a number", column="age", row=7, right="write digits, or declare it as missing"))
-    column 'age', row 7: 'abc' is not a number; write digits, or declare it as missing
+    >>> print(BadInput("'abc' is not a number", column="age", row=7, right="write digits, or list it under missing"))
+    column 'age', row 7: 'abc' is not a number; write digits, or list it under missing
     """
 
     status = 2

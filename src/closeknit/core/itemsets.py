@@ -129,9 +129,9 @@ class ItemSet(Nominal):
         separator = self.separator if self.separator in text else ","  # of a written cell
         items = frozenset(item for part in text.split(separator) if (item := part.strip()))
         if not items:
-            raise BadValue(index, f"'{text}' has no items", "declare it as missing")
+            raise BadValue(index, f"'{text}' has no items", "list it under missing")
         if STAR in items:
-            raise BadValue(index, f"'{text}' has the item '*'", "give the items, or declare the cell as missing")
+            raise BadValue(index, f"'{text}' has the item '*'", "give the items, or list the cell under missing")
         if any("," in item for item in items):
             raise BadValue(index, f"'{text}' has an item with a comma", "remove it: written cells separate items by commas")
         if self.most is not None and len(items) > self.most:

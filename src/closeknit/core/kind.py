@@ -106,7 +106,7 @@ def raw_texts(values: Values) -> list[str]:
     texts = texts_of(values)
     for i, text in enumerate(texts):
         if LOOKS_WRITTEN.fullmatch(text):
-            raise BadValue(i, f"'{text}' looks like a written range or '*'", "give the raw value, or declare it as missing")
+            raise BadValue(i, f"'{text}' looks like a written range or '*'", "give the raw value, or list it under missing")
     return texts
 
 
@@ -129,7 +129,7 @@ def bind_tree(tree: Tree, texts: Sequence[str], numbers: NDArray[np.float64] | N
     for i, text in enumerate(texts):
         if text not in leaves:
             node = " (it is a node, not a leaf)" if text in tree.labels else ""
-            right = "add it to the hierarchy or declare it as missing"
+            right = "add it to the hierarchy or list it under missing"
             raise BadValue(i, f"'{text}' is not a leaf of the hierarchy{node}", right)
     codes = np.array([leaves[text] for text in texts], dtype=np.int32)
     return Domain(tuple(tree.leaf_labels), tree, numbers), codes

@@ -32,11 +32,11 @@ def numbers_of(values: Values) -> NDArray[np.float64]:
     texts = [str(value) for value in values.tolist()]
     for i, text in enumerate(texts):
         if LOOKS_WRITTEN.fullmatch(text):
-            raise BadValue(i, f"'{text}' looks like a written range or '*'", "give the raw number, or declare it as missing")
+            raise BadValue(i, f"'{text}' looks like a written range or '*'", "give the raw number, or list it under missing")
         if not NUMBER_TEXT.fullmatch(text):
             grouped = SEPARATED_DIGITS.fullmatch(text) is not None
-            right = "name the file's decimal sign and thousands separator" if grouped else "correct it, declare it as missing"
-            raise BadValue(i, f"'{text}' is not a number", f"{right}, or make the column flat()")
+            right = "name the file's decimal sign and thousands separator" if grouped else "correct it, list it under missing"
+            raise BadValue(i, f"'{text}' is not a number", f"{right}, or make the column flat")
     return np.array([float(text) for text in texts], dtype=np.float64)
 
 

@@ -80,7 +80,11 @@ def build(what: str, thing: type[T], params: Mapping[str, Any]) -> T:
             raise BadInput(f"{what} needs the parameter '{name}'")
         if name in params and field.type in TEXTS and not isinstance(params[name], TEXTS[field.type]):
             raise BadInput(f"{what} has {name}={params[name]!r}, which is not text", right="write it between quotes")
-    return thing(**params)
+    try:
+        return thing(**params)
+    except BadInput as bad:
+        named = params.get("column") if bad.column is None else bad.column
+        raise bad.replace(what=f"{what}: {bad.what}", column=named if isinstance(named, str) else None) from None
 
 
 def build_from_form(what: str, form: Any, registry: Mapping[str, type[Any]]) -> Any:

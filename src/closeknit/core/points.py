@@ -241,7 +241,7 @@ class Point(Nominal):
             pass
         swapped = read_point(",".join(reversed(text.split(",")))) is not None
         hint = "write latitude before longitude, such as" if swapped else "write latitude and longitude, such as"
-        raise BadValue(index, f"'{text}' is not a point", f"{hint} 48.137,11.575, or declare it as missing")
+        raise BadValue(index, f"'{text}' is not a point", f"{hint} 48.137,11.575, or list it under missing")
 
     def losses(self, cells: Sequence[str]) -> Losses:
         """The share of levels that a cell leaves out; the same in both variants."""

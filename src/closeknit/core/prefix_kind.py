@@ -80,10 +80,10 @@ class Prefix(Nominal):
         texts = raw_texts(values)
         for i, text in enumerate(texts):
             if STAR in (text if self.keep is None else text.replace(self._mask(text), "")):
-                raise BadValue(i, f"'{text}' looks like a masked code", "give the whole code, or declare it as missing")
+                raise BadValue(i, f"'{text}' looks like a masked code", "give the whole code, or list it under missing")
             if len(text) > MOST_LENGTH:
                 what = f"'{text[:20]}...' has {len(text):,} characters"
-                raise BadValue(i, what, f"a code has at most {MOST_LENGTH}; make the column flat()")
+                raise BadValue(i, what, f"a code has at most {MOST_LENGTH}; make the column flat")
             if self.length is not None and len(text) != self.length:
                 raise BadValue(i, f"'{text}' has {len(text)} characters", f"a code of this column has {self.length}")
         texts = list(map(self._mask, texts))

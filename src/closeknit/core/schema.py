@@ -279,7 +279,7 @@ class Schema(Summarized, BaseModel):
         if domain.tree is None and (large := _too_large(values)).any():
             i = int(np.argmax(large))
             what, row = f"{values[i]} is too large to be exact as a number", column.first_row(int(used[i]))
-            raise BadInput(what, column=name, row=row, right="make the column flat() or prefix()")
+            raise BadInput(what, column=name, row=row, right="make the column flat or prefix()")
         leaf_of = np.full(len(column.values) + 1, domain.size, dtype=np.int32)  # the last entry is that of code -1
         leaf_of[used] = leaves
         return leaf_of[column.codes], domain, _publish_values(domain, values, leaves)
@@ -385,12 +385,15 @@ def refuse_populations(forms: object, right: str, file: object = None) -> None:
 
 def explain_error(error: ValidationError, where: str, known: Iterable[str] = ()) -> BadInput:
     """The first error of pydantic as one sentence with its key; `known` are the keys that exist."""
-    first = error.errors(include_url=False)[0]
+    errors = error.errors(include_url=False)
+    first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])  # a misspelled key is missing too
     inner = first.get("ctx", {}).get("error")
     if isinstance(inner, BadInput):
         return inner
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         return BadInput(f"{where} has the unknown key '{key}'", right=suggest_name(key, known) if known else None)
+    if first["type"] == "missing":
+        return BadInput(f"{where} has no key '{key}'", right="add it")
     place = f"{where}, key '{key}'" if key else where  # a text that is not JSON has no key
     return BadInput(f"{place}: {first['msg'].lower()}", right=f"got {first['input']!r}")

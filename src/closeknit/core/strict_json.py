@@ -14,12 +14,13 @@ from closeknit.core.limits import MOST_BYTES, check_count
 RIGHT = "use the file as closeknit wrote it"
 
 
-def parse_json(text: str, file: object = None) -> Any:
+def parse_json(text: str, file: object = None, right: str = RIGHT) -> Any:
     """Read JSON; refuse a key that occurs twice, NaN and Infinity, text after the end, and anything that is not JSON.
 
     Args:
         text: the JSON text.
         file: its name in messages.
+        right: what to do where it is refused.
 
     >>> parse_json('{"rows": 6, "rows": 7}', "certificate.json")
     Traceback (most recent call last):
@@ -35,7 +36,7 @@ def parse_json(text: str, file: object = None) -> Any:
         what = str(ambiguous)
     except ValueError:  # Python refuses to convert so many digits
         what = "has a number with too many digits"
-    raise BadInput(what, file=file, right=RIGHT)
+    raise BadInput(what, file=file, right=right)
 
 
 def json_text(record: Mapping[str, Any]) -> str:

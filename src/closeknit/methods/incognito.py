@@ -1,4 +1,4 @@
-"""Incognito: every quasi column is written at one level of its hierarchy, the same for all rows (full-domain recoding).
+"""Incognito: every quasi-identifier is written at one level of its hierarchy, the same for all rows (full-domain recoding).
 
 Guarantees. A vector has one level a column; the groups of rows that are then written alike have to meet every guarantee. Of
 all vectors that do, it takes the one that has the least loss (ties: the first in lexicographic order). With t-closeness it is

@@ -1,4 +1,4 @@
-"""Microaggregation: classes of nearest rows from the outside inwards, made with an eye on the sensitive values.
+"""Microaggregation: classes of nearest rows from the outside inwards, formed with regard to the sensitive values.
 
 Guarantees. `first="k"`: the row farthest from the mean of all free rows and its k - 1 nearest become a class; while that is
 farther than `t` from the release, the next nearest rows are exchanged, one by one, for the member whose leaving helps most.

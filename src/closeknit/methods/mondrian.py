@@ -1,4 +1,4 @@
-"""Mondrian: the table is cut in two along one quasi column, and each side again, as long as both sides meet every guarantee.
+"""Mondrian: the table is cut in two along one quasi-identifier, and each side again, while both sides meet every guarantee.
 
 Guarantees. Nothing of its own: it starts with one class of everything, which has to meet every guarantee, and takes no cut
 that a model vetoes, so every class meets what is requested, be it monotone or not. With t-closeness this is tMondrian, with

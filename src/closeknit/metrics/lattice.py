@@ -108,7 +108,7 @@ def kl_divergence(
     level, name, reading = whole("level", level, 1), choose_secret(schema, secret), reading_of(published)
     quasi = [other for other in schema.quasi if other != name and other in reading.columns]
     if level > len(quasi):
-        right = f"the release has {len(quasi)} quasi columns in addition to '{name}'"
+        right = f"the release has {len(quasi)} quasi-identifiers in addition to '{name}'"
         raise BadInput(f"level={level} is too large", right=right)
     check_count(f"level={level} makes {{}} group-bys", comb(len(quasi), level), MOST_GROUP_BYS)
     if name not in reading.columns:

@@ -142,7 +142,7 @@ def queries(
     name = choose_secret(schema, secret)
     others = [other for other in schema.quasi if other != name]
     if lambda_ > len(others):
-        right = f"there are {len(others)} quasi columns in addition to '{name}'"
+        right = f"there are {len(others)} quasi-identifiers in addition to '{name}'"
         raise BadInput(f"lambda_={lambda_} is too large", right=right)
     axes = axes_of(original_columns(table, schema), schema)
     return _draw_workload(schema, tuple(axes[other] for other in others), axes[name], lambda_, theta, count, seed)

@@ -101,7 +101,7 @@ class Recoding:
             path: the file.
         """
         right = "name the recoding.json of a private folder"
-        record = parse_json(read_text(path, right), path)
+        record = parse_json(read_text(path, right), path, right)
         if not isinstance(record, dict) or set(record) != KEYS or record["recoding"] != FORMAT:
             raise BadInput("is not a recoding of this version", file=path, right=right)
         classes = tuple(tuple(map(str, row)) for row in record["classes"])

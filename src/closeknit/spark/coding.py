@@ -330,7 +330,7 @@ def build_coding(read: PackedFrame, schema: Schema, types: Types) -> Coding:
     """Domains, dictionaries and references of all rows; `types`: the Spark types of the columns."""
     kinds = {**schema.quasi, **schema.sensitive}
     if not schema.quasi:
-        raise BadInput("the schema has no quasi column", right="name the columns that could identify a person")
+        raise BadInput("the schema has no quasi-identifier", right="name the columns that could identify a person")
     found = count_values(read, list(kinds))
     rows = next(iter(found.values())).rows
     refuse_empty(rows)

@@ -133,7 +133,7 @@ def _check_columns(frame: DataFrame, stream: Stream, shards: Shards, orders: Seq
     if time is not None and not frame.schema[time].dataType.simpleString().startswith(("timestamp", *WHOLE, *REAL)):
         raise BadInput("is not a column of times", column=time, right="make it a timestamp, or seconds: to_timestamp(seen)")
     if stream.scope is not None and shards.by_value and shards.by not in schema.plain:
-        right = "make it plain, or cut a quasi column instead: by='age', shards=8"
+        right = "make it plain, or cut a quasi-identifier instead: by='age', shards=8"
         raise BadInput("distinguishes windows of different shards and is not published", column=shards.by, right=right)
 
 

@@ -50,10 +50,10 @@ class Shards:
         """Check a request; `shards` is `parts`."""
         parts = whole("shards", shards, 1, MOST) if isinstance(shards, int) else _cuts(schema, by, shards)
         if by is None and parts != 1:
-            right = "name a quasi column whose domain is split, or a column whose values are the shards: by='age'"
+            right = "name a quasi-identifier whose domain is split, or a column whose values are the shards: by='age'"
             raise BadInput(f"shards={shards} needs a column to split", right=right)
         if by is not None and by not in schema.quasi and parts != 1:
-            raise BadInput("is not a quasi column, so each of its values is a shard", column=by, right="leave shards out")
+            raise BadInput("is not a quasi-identifier, so each of its values is a shard", column=by, right="leave shards out")
         return cls(schema, by, parts)
 
     @property
@@ -104,7 +104,7 @@ def _cuts(schema: Schema, by: str | None, cuts: Sequence[float]) -> tuple[float,
     kind = None if by is None else schema.quasi.get(by)
     if not isinstance(kind, Numeric) or kind.bins:
         raise BadInput(
-            "numbers to split at need a quasi column of numbers", column=by, right="name it: by='age', shards=[30, 60]"
+            "numbers to split at need a quasi-identifier of numbers", column=by, right="name it: by='age', shards=[30, 60]"
         )
     found = tuple(float(cut) for cut in cuts)
     if not found or list(found) != sorted(set(found)) or not np.isfinite(found).all():

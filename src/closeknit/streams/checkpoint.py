@@ -168,7 +168,8 @@ def refuse_changed(name: str, then: Mapping[str, Any], requested: Stream, path: 
 
 
 def _not_a_checkpoint(path: str | PathLike[str]) -> BadInput:
-    return BadInput("this is not a checkpoint of a stream", file=path, right="name a file that save() or --checkpoint wrote")
+    right = "name one that save() or --checkpoint wrote, restore a copy, or begin with another --checkpoint folder"
+    return BadInput("this is not a checkpoint of a stream, or it is damaged", file=path, right=right)
 
 
 def _class_of(name: str, kind: type[Any], path: str | PathLike[str]) -> type[Stream]:

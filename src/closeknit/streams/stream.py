@@ -365,7 +365,7 @@ class Stream(ABC):
 def _refuse(schema: Schema) -> None:
     """Refuse a schema that a stream cannot serve."""
     if not require_schema(schema).quasi:
-        raise BadInput("the schema has no quasi column", right="name the columns that could identify a person")
+        raise BadInput("the schema has no quasi-identifier", right="name the columns that could identify a person")
     for name in schema.quasi:
         if name in schema.sensitive:
             raise BadInput("is quasi and sensitive", column=name, right="give it one role")

@@ -52,6 +52,7 @@ class StreamRun:
         number: the number of the last checkpoint.
         batches: the number of the last batch written.
         set_aside: the number of rejected lines.
+        first_aside: the first one of this run, and the reason.
 
     >>> import tempfile, time
     >>> from pathlib import Path
@@ -84,6 +85,7 @@ class StreamRun:
     number: int = 0
     batches: int = 0
     set_aside: int = 0
+    first_aside: str = ""
     _replay: deque[Tick] = field(default_factory=deque)
     _now: float = 0.0
     _saved_at: int = 0
@@ -250,6 +252,7 @@ class StreamRun:
             right = "correct it, or leave --strict out to set such lines aside"
             raise BadInput(f"line {bad.line:,}: {bad.why}", right=right)
         self.set_aside += 1
+        self.first_aside = self.first_aside or f"line {bad.line:,} is set aside: {bad.why}"
         if bad.counter:
             setattr(self.stream.counters, bad.counter, getattr(self.stream.counters, bad.counter) + 1)
         self.rejects.write(bad.line, bad.why, bad.text)

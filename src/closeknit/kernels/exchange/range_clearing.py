@@ -15,7 +15,7 @@ from closeknit.kernels.exchange.knit_search import MOST_TAKEN, NO_ROW, Search, d
 from closeknit.kernels.geometry.boxes import Codes, Ints, climb
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 
-FEW_CLEARED = 4  # rows that may leave a class of any size; of a larger one, half of its rows
+FEW_CLEARED = 4  # rows taken out of a class of any size, at most; of a larger one, half of its rows
 FAR = 1 << 40  # more rows than any class has
 
 

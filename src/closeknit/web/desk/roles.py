@@ -242,7 +242,7 @@ def column_faults(columns: Columns, draft: Forms) -> dict[str, str]:
     """Return what is wrong with each column, one sentence each; correct columns are left out.
 
     >>> column_faults(Columns.of({"age": ["41", "old"]}), {"schema": {"quasi": {"age": "numeric"}}})["age"]
-    "column 'age', row 2: 'old' is not a number; correct it, declare it as missing, or make the column flat()"
+    "column 'age', row 2: 'old' is not a number; correct it, list it under missing, or make the column flat"
     """
     schema, found = _schema(draft), {}
     for name in columns:
