@@ -15,7 +15,7 @@ from closeknit.streams.arrival_order import ArrivalOrder
 from closeknit.streams.checkpoint_folder import CheckpointFolder
 from closeknit.streams.input_rules import InputRules
 from closeknit.streams.sinks import Rejects, SinkDown
-from closeknit.streams.sources import FileSource
+from closeknit.streams.sources import CHUNK, FileSource
 from closeknit.streams.stream import Stream
 from closeknit.streams.stream_request import StreamRequest
 from closeknit.streams.stream_run import StreamRun
@@ -104,6 +104,7 @@ def start(
     time: str | None = None,
     clock: Any = lambda: 0.0,
     kept: bool = False,
+    chunk: int = CHUNK,
 ) -> StreamRun:
     folder.mkdir(exist_ok=True)
     (folder / "in.ndjson").write_bytes(as_ndjson(rows))
@@ -114,7 +115,8 @@ def start(
     if stream.timed:
         stream.clock = "tick"
     order, rejects = ArrivalOrder(SCHEMA, None, time), Rejects(folder / "rejects")
-    run = StreamRun(stream, FileSource(folder / "in.ndjson"), output or Output(), order, rejects, clock, checkpoints, every=50)
+    source = FileSource(folder / "in.ndjson", chunk=chunk)
+    run = StreamRun(stream, source, output or Output(), order, rejects, clock, checkpoints, every=50)
     run.begin() if metadata is None else run.resume(metadata, ticks)
     return run
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import closeknit as ck
-from closeknit.streams import REGISTRY, sources
+from closeknit.streams import REGISTRY
 from closeknit.streams.arrival_order import ArrivalOrder
 from closeknit.streams.checkpoint_folder import CheckpointFolder
 from closeknit.streams.sinks import FileSink, PipeSink, Rejects
@@ -56,7 +56,7 @@ class Case:
             stream.clock = "tick"
         handle = os.open(folder / "out", os.O_WRONLY | os.O_CREAT | os.O_APPEND) if not self.to_file else -1
         sink: Any = FileSink(folder / "out") if self.to_file else PipeSink(handle)
-        source, order = FileSource(folder / "in.ndjson"), ArrivalOrder(SCHEMA)
+        source, order = FileSource(folder / "in.ndjson", chunk=2000), ArrivalOrder(SCHEMA)  # a few rows at once
         run = StreamRun(stream, source, sink, order, Rejects(None), uneven_clock(draw), checkpoints, every=40)
         run.resume(marks, ticks) if resuming else run.begin()
         return run
@@ -134,7 +134,6 @@ def fork_run(case: Case, folder: Path, die_at: int | None, calls: Any, draw: int
 
 def kill_often(case: Case, folder: Path, kills: int, seed: int) -> None:
     """Kill runs of a stream so many times, in as many streams as that takes."""
-    sources.CHUNK = 2000  # a few rows at once
     chance, calls, done, number = random.Random(seed), RawValue("q", 0), 0, 0
     warm = folder / "warm"
     warm.mkdir()

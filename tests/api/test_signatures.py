@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.cli.commands import app
+from closeknit.core.errors import BadInput
 from closeknit.core.strict_json import json_text
 from closeknit.release import signature
 
@@ -198,7 +199,7 @@ def test_a_changed_envelope_is_refused_in_one_sentence(signed: Path, change: str
     assert ENVELOPES[change][1] in found and "\n" not in found
 
 
-def test_an_envelope_that_cannot_be_read_is_refused(signed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_envelope_that_cannot_be_read_is_refused(signed: Path) -> None:
     file, _ = envelope_of(signed)
     text = file.read_bytes()
     twice = b'{"payload": "QQ==", "payload": "QQ=="}'
@@ -214,9 +215,9 @@ def test_an_envelope_that_cannot_be_read_is_refused(signed: Path, monkeypatch: p
     file.mkdir()
     assert "certificate.sig" in findings(signed)
     file.rmdir()
-    monkeypatch.setattr(signature, "MOST_ENVELOPE_BYTES", 400)
     file.write_bytes(text)
-    assert "has more than 400 bytes" in findings(signed)
+    with pytest.raises(BadInput, match="has more than 400 bytes"):
+        signature.Envelope.read(file, most=400)
 
 
 def test_a_signed_statement_of_another_kind_is_refused(signed: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sqlite3
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from closeknit.core.columns import Column, Columns
 from closeknit.datasets import hospital, hospital_schema
 from closeknit.io.canonical import content_hash
 from closeknit.io.database import Database
-from closeknit.io.databases.batches_to_columns import Coder, code_batches
+from closeknit.io.databases.batches_to_columns import Coder, code_batches, fetch_batches
 from closeknit.io.databases.table_name import TableName
 from closeknit.io.databases.transactional import same_rows
 from database_servers import Server, execute
@@ -267,13 +268,9 @@ def test_spark_is_not_asked_to_read_a_database(tmp_path: Path) -> None:
         ck.anonymize(ck.sql(f"sqlite:///{tmp_path}/x.db", "t"), hospital_schema(), [ck.KAnonymity(2)], engine="spark")
 
 
-def test_cells_of_several_kinds_in_one_column_of_sqlite_are_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("closeknit.io.databases.batches_to_columns.ROWS", 2)
-    url = f"sqlite:///{tmp_path}/mixed.db"
-    execute(
-        url, "CREATE TABLE t (a, b)", "INSERT INTO t VALUES (NULL, 1), (NULL, 2), (1, 3), (2, 'x'), ('007', NULL), (2.5, 4)"
-    )
-    found = Database(url, "t").read()
+def test_cells_of_several_kinds_in_one_column_of_sqlite_are_text() -> None:
+    cells = "(NULL, 1), (NULL, 2), (1, 3), (2, 'x'), ('007', NULL), (2.5, 4)"
+    found = code_batches(fetch_batches(sqlite3.connect(":memory:").execute(f"VALUES {cells}"), "t", most=2), ["a", "b"], "t")
     assert found["a"].cells() == [None, None, "1", "2", "007", "2.5"] and found["b"].cells() == ["1", "2", "3", "x", None, "4"]
 
 

@@ -1,12 +1,10 @@
-"""BUREL's plans on generated secrets: the printed recursion, all other partitions, and every fill that the table allows."""
+"""BUREL's plans on generated secrets: the printed recursion, and every fill that the table allows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from test_plans_sabre import Secret, assert_greedy_fills_hold, assert_worst_fills_hold, classes_of
@@ -61,16 +59,6 @@ def printed_recursion(rows: list[int], beta: Fraction, kind: str) -> list[list[i
     return runs[::-1]
 
 
-def set_partitions(places: list[int]) -> Iterator[list[list[int]]]:
-    if not places:
-        yield []
-        return
-    for smaller in set_partitions(places[1:]):
-        yield [[places[0]], *smaller]
-        for i, group in enumerate(smaller):
-            yield [*smaller[:i], [places[0], *group], *smaller[i + 1 :]]
-
-
 @settings(max_examples=examples(300))
 @given(counted(most=12), BETAS, KINDS)
 def test_buckets_are_those_of_the_printed_recursion(counts: np.ndarray, beta: Fraction, kind: str) -> None:
@@ -78,27 +66,6 @@ def test_buckets_are_those_of_the_printed_recursion(counts: np.ndarray, beta: Fr
     runs = printed_recursion([int(counts[code]) for code in order], beta, kind)
     buckets = dp_partition(counts, beta, kind)
     assert [codes.tolist() for codes in buckets] == [sorted(order[i] for i in run) for run in runs]
-
-
-@settings(max_examples=examples(60))
-@given(counted(most=6, rows=40), BETAS, KINDS)
-def test_the_exhaustive_search_finds_the_fewest(counts: np.ndarray, beta: Fraction, kind: str) -> None:
-    present, n = np.flatnonzero(counts).tolist(), int(counts.sum())
-    fewest = min(
-        len(groups)
-        for groups in set_partitions(present)
-        if all(combinable([int(counts[i]) for i in group], n, beta, kind) for group in groups)
-    )
-    buckets = dp_partition(counts, beta, kind, exhaustive=True)
-    assert len(buckets) == fewest <= len(dp_partition(counts, beta, kind))
-    assert sorted(np.concatenate(buckets).tolist()) == present
-    assert all(combinable(counts[codes].tolist(), n, beta, kind) for codes in buckets)
-
-
-@pytest.mark.parametrize("m", [16, 17])
-def test_many_values_are_searched_or_left_to_the_runs(m: int) -> None:
-    counts = np.append(np.arange(20, 20 + m), 0)
-    assert len(dp_partition(counts, Fraction(2), exhaustive=True)) <= len(dp_partition(counts, Fraction(2)))
 
 
 @settings(max_examples=examples(200))
@@ -135,14 +102,14 @@ def test_an_allotment_is_allowed_iff_its_worst_fill_holds(
 
 
 @settings(max_examples=examples(150))
-@given(counted(most=6, rows=9), BETAS, KINDS, st.integers(1, 5), st.booleans(), st.booleans(), st.data())
+@given(counted(most=6, rows=9), BETAS, KINDS, st.integers(1, 5), st.data())
 def test_any_fill_of_a_burel_plan_keeps_beta(
-    counts: np.ndarray, beta: Fraction, kind: str, k: int, balanced: bool, exhaustive: bool, data: st.DataObject
+    counts: np.ndarray, beta: Fraction, kind: str, k: int, data: st.DataObject
 ) -> None:
     assume(counts.sum() >= k)
     secret = secret_of(counts)
     gamma = data.draw(st.sampled_from([Fraction(0), Fraction(1, 2), Fraction(1)]))
-    plan = burel_plan(counts, secret.domain, beta, k, kind, gamma=gamma, balanced=balanced, exhaustive=exhaustive)
+    plan = burel_plan(counts, secret.domain, beta, k, kind, gamma=gamma)
     assert plan.class_sizes.min() >= k
     model = BetaLikeness("secret", str(beta), kind)
     assert_worst_fills_hold(secret, plan, model)

@@ -29,7 +29,7 @@ from closeknit.kernels.slicing.diverse_cuts import CutState, Rule, _recompute_ma
 from closeknit.models.diverse_slicing import DiverseSlicing
 from closeknit.models.k_anonymity import KAnonymity
 from closeknit.search import diverse_cuts
-from closeknit.search.diverse_cuts import diverse_partition
+from closeknit.search.diverse_cuts import Requested, diverse_partition
 from closeknit.search.refine import Cuts, refine_partition
 from conftest import examples
 
@@ -51,16 +51,15 @@ class Sliceable:
         cells = {name: [row[j] for row in quasi] for j, name in enumerate(names)} | {"s": list(secret)}
         schema = Schema(quasi={name: numeric() for name in names}, sensitive={"s": flat()})
         self.table: Table = schema.encode(Columns.of(cells))
-        self.secret, domain = self.table.secret("s")
-        self.values, self.geometry, self.place = domain.size + 1, scales(self.table), len(column_groups)
+        self.secret, _ = self.table.secret("s")
+        self.geometry, self.place = scales(self.table), len(column_groups)
         codes = self.table.quasi // coarse
         known = [groups([(codes[:, j], 1 << 20) for j in group], len(codes))[0] for group in (*column_groups, attached)]
         self.known = np.stack(known, axis=1)
+        self.whole = self.slices(np.zeros(len(codes)))
 
     def cut(self, l: Fraction, weight: str, relaxed: bool, least: int) -> Partition:
-        return diverse_partition(
-            self.table, self.known, self.place, self.secret, self.values, self.geometry, l, weight, relaxed, least
-        )
+        return diverse_partition(self.table, self.whole, Requested(l, weight, relaxed, least))
 
     def slices(self, bucket_of: np.ndarray) -> Slices:
         return Slices(bucket_of.astype(np.int32), self.known, self.place, self.secret)
@@ -123,9 +122,9 @@ def test_every_decision_is_that_of_the_full_test(t: Sliceable, l: Fraction, weig
 
 def states(t: Sliceable, l: Fraction, weight: str, relaxed: bool, least: int) -> Any:
     """What is kept after each bucket, and the rows it is kept of."""
-    rows = diverse_cuts._rows(t.table.quasi, t.known, t.place, t.secret, t.values)
+    rows = diverse_cuts._rows(t.table.quasi, t.whole)
     rule = Rule(float(1 / l), most_alike(len(t.table), l), weight == "size", least, relaxed)
-    for standing, _ in diverse_cuts._cut_buckets(rows, rule, t.geometry, t.secret, l, weight, 1):
+    for standing, _ in diverse_cuts._cut_buckets(rows, rule, t.geometry, t.secret, Requested(l, weight, relaxed, least), 1):
         yield rows, rule, standing
 
 
@@ -309,21 +308,19 @@ def test_many_buckets_for_few_profiles() -> None:
     assert keeps_diverse(t.slices(cut.class_of), t.known, Fraction(2), "size")
 
 
-def test_progress_is_reported_and_pauses_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported_and_pauses_change_nothing() -> None:
     t, reported = generated(400), []
     cut = t.cut(Fraction(2), "size", True, 2)
-    monkeypatch.setattr(diverse_cuts, "PAUSE", 7)
-    again = diverse_partition(
-        t.table, t.known, t.place, t.secret, t.values, t.geometry, Fraction(2), "size", True, 2, lambda *x: reported.append(x)
-    )
+    requested = Requested(Fraction(2), "size", True, 2)
+    again = diverse_partition(t.table, t.whole, requested, lambda *x: reported.append(x), pause=7)
     assert (again.class_of == cut.class_of).all()
     assert len(reported) > 10 and reported[-1][1] == pytest.approx(0.8) and all(0.2 <= share <= 0.8 for _, share in reported)
 
 
-def test_too_many_values_to_weigh_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diverse_cuts, "MOST_MASSES", 10)
+def test_too_many_values_to_weigh_are_named() -> None:
+    t = generated(100)
     with pytest.raises(BadInput, match="too many to weigh buckets; request the test of each bucket by itself"):
-        generated(100).cut(Fraction(2), "size", True, 2)
+        diverse_cuts._rows(t.table.quasi, t.whole, most=10)
 
 
 @pytest.mark.soak

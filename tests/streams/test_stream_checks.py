@@ -13,7 +13,7 @@ import closeknit as ck
 from closeknit.checks import parameter_sets, stream_checks
 from closeknit.checks.failures import CheckFailed
 from closeknit.checks.stream_cases import StreamCase, edge_streams, random_streams
-from closeknit.checks.streams import SEED
+from closeknit.checks.stream_logs import SEED
 from closeknit.streams import REGISTRY
 from closeknit.streams.stream import Emission
 from conftest import SOAK, SOAK_SEED

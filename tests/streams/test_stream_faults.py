@@ -218,8 +218,7 @@ def test_a_clock_that_jumps_extends_no_delay_and_makes_no_small_class(name: str,
 
 
 @every_timed
-def test_the_command_follows_a_clock_that_no_one_can_set(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("closeknit.streams.sources.CHUNK", 300)  # a few rows at once
+def test_the_command_follows_a_clock_that_no_one_can_set(name: str, tmp_path: Path) -> None:
     rows = people(200)
 
     def run(folder: str, jumps: dict[int, float]) -> tuple[Output, Stream]:
@@ -231,7 +230,7 @@ def test_the_command_follows_a_clock_that_no_one_can_set(name: str, tmp_path: Pa
             return 1000.0 + readings[0] + wrong[0]
 
         clock = RunClock(wall, lambda: float(readings[0]))
-        started = start(tmp_path / folder, build(name, delta="20s"), rows, output := Output(), clock=clock)
+        started = start(tmp_path / folder, build(name, delta="20s"), rows, output := Output(), clock=clock, chunk=300)
         assert started.run()
         check_batches(output, rows, started.stream)
         return output, started.stream

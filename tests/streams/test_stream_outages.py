@@ -74,10 +74,7 @@ def test_a_signal_ends_waiting_for_the_output(tmp_path: Path) -> None:
 
 
 @every_timed
-def test_rows_that_wait_through_an_outage_are_overdue_and_counted(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("closeknit.streams.sources.CHUNK", 300)
+def test_rows_that_wait_through_an_outage_are_overdue_and_counted(name: str, tmp_path: Path) -> None:
     now = [1000.0]
 
     def read() -> float:
@@ -88,7 +85,9 @@ def test_rows_that_wait_through_an_outage_are_overdue_and_counted(
         now[0] += seconds
 
     output = Output(lambda number: number == 2 and now[0] < 4600)
-    run = start(tmp_path, build(name, delta="20s"), rows := people(300), output, clock=RunClock(read, lambda: now[0]))
+    run = start(
+        tmp_path, build(name, delta="20s"), rows := people(300), output, clock=RunClock(read, lambda: now[0]), chunk=300
+    )
     run._outages = replace(run._outages, sleep=sleep, steady=lambda: now[0])
     assert run.run()
     check_batches(output, rows, run.stream)
@@ -162,16 +161,13 @@ class Noting(Output):
 
 
 @every_timed
-def test_the_mean_delay_in_seconds_is_that_of_the_published_rows(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_mean_delay_in_seconds_is_that_of_the_published_rows(name: str, tmp_path: Path) -> None:
     """Compared with the time at which the output gets each row, also after a restart."""
-    monkeypatch.setattr("closeknit.streams.sources.CHUNK", 300)
     arrived = [float(i + i * i // 90) for i in range(200)]
     rows = [{**row, "seen": seen} for row, seen in zip(people(200), arrived, strict=True)]
     output, ended = Noting(), []
     for calls in (60, 1_000_000):
-        output.run = run = start(tmp_path, build(name, delta="40s"), rows, output, time="seen", kept=True)
+        output.run = run = start(tmp_path, build(name, delta="40s"), rows, output, time="seen", kept=True, chunk=300)
         turns = iter(range(calls))
         run.stopping = lambda turns=turns: next(turns, None) is None
         ended.append(run.run())

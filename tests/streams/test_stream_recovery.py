@@ -349,6 +349,7 @@ def timed_run(
     breaks_after: int | None,
     clock: Clock,
     time_column: str | None = None,
+    chunk: int = 300,  # a few rows at once
 ) -> StreamRun:
     schema = Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()})
     kept = CheckpointFolder(folder / "ck")
@@ -358,7 +359,7 @@ def timed_run(
     if begun:
         stream, metadata, ticks = kept.load()
     stream.clock = "tick"
-    source, order = FileSource(folder / "in.ndjson"), ArrivalOrder(schema, None, time_column)
+    source, order = FileSource(folder / "in.ndjson", chunk=chunk), ArrivalOrder(schema, None, time_column)
     run = StreamRun(stream, source, Consumer(batches, breaks_after), order, Rejects(None), clock, kept, every=40)
     if begun:
         run.resume(metadata, ticks)
@@ -373,8 +374,7 @@ def timed_run(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_ticks_are_repeated_after_a_crash(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("closeknit.streams.sources.CHUNK", 200)  # a few rows at once
+def test_ticks_are_repeated_after_a_crash(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     rows = [{"age": chance.randrange(100), "ill": chance.choice(["flu", "gout"])} for _ in range(300)]
     (tmp_path / "in.ndjson").write_bytes(as_ndjson(rows))
@@ -382,7 +382,7 @@ def test_ticks_are_repeated_after_a_crash(seed: int, tmp_path: Path, monkeypatch
     crashes, clock = 0, Clock(chance, 1000.0)
     while True:
         try:
-            run = timed_run(tmp_path, batches, chance.randrange(6 * (crashes + 1)), clock)
+            run = timed_run(tmp_path, batches, chance.randrange(6 * (crashes + 1)), clock, chunk=200)
             break
         except Crash:
             crashes += 1
@@ -392,8 +392,7 @@ def test_ticks_are_repeated_after_a_crash(seed: int, tmp_path: Path, monkeypatch
     assert len(out) + run.stream.counters.suppressed == 300 and run.stream.counters.rows_out == len(out)
 
 
-def test_time_may_come_with_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("closeknit.streams.sources.CHUNK", 300)
+def test_time_may_come_with_the_rows(tmp_path: Path) -> None:
     chance, now, rows = random.Random(4), 0.0, []
     for _ in range(200):
         now += chance.choice([0.0, 0.0, 0.4, 2.0])

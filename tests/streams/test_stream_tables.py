@@ -89,13 +89,10 @@ def test_a_row_that_is_committed_late_is_read(postgresql: Server, client: Any, t
         each.close()
 
 
-def test_a_page_ends_where_the_next_begins(
-    postgresql: Server, client: Any, table: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("closeknit.streams.postgresql_source.COUNT", 4)
+def test_a_page_ends_where_the_next_begins(postgresql: Server, client: Any, table: str) -> None:
     add(client, table, ROWS[:10])
     client.execute(f"DELETE FROM {table} WHERE id IN (3, 10)")
-    source = source_of(postgresql, table, ends=True)
+    source = source_of(postgresql, table, ends=True, count=4)
     assert [read_ids(source) for _ in range(4)] == [[1, 2, 4, 5], [6, 7, 8, 9], [], []] and source.read(0.0) is None
     source.close()
 

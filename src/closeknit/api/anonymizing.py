@@ -31,9 +31,9 @@ from closeknit.core.columns import Columns
 from closeknit.core.date_shift import refuse_shifts, shift_dates
 from closeknit.core.errors import BadInput
 from closeknit.core.method import Progress, ignore_progress
-from closeknit.core.model import refuse_whole
 from closeknit.core.params import choice, number
 from closeknit.core.rank_swap import refuse_swaps, swap_ranks
+from closeknit.core.requested_models import refuse_whole
 from closeknit.core.schema import Schema, require_schema
 from closeknit.io.csv import CsvFormat
 from closeknit.io.files import kind_of, part_files, read_with_format

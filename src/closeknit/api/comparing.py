@@ -31,8 +31,9 @@ from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
 from closeknit.core.frontier import front_of
 from closeknit.core.limits import MOST_RUNS
 from closeknit.core.method import Method, Progress, can_plan, ignore_progress
-from closeknit.core.model import Model, joints, list_models
+from closeknit.core.model import Model, joints
 from closeknit.core.params import choice, number, spec, whole
+from closeknit.core.requested_models import list_models
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Table
 from closeknit.forms import REGISTRY as FORMS

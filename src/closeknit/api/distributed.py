@@ -21,8 +21,9 @@ from closeknit.core.errors import BadInput
 from closeknit.core.formulas import formula_notes
 from closeknit.core.look_alikes import look_alike_notes, references_in, with_folded
 from closeknit.core.method import Method, Progress
-from closeknit.core.model import Model, refuse_whole
+from closeknit.core.model import Model
 from closeknit.core.params import choice, number, spec
+from closeknit.core.requested_models import refuse_whole
 from closeknit.core.schema import Schema
 from closeknit.core.steps import step_notes, with_steps
 from closeknit.core.table import Form

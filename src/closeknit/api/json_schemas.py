@@ -42,15 +42,11 @@ def build_json_schemas() -> dict[str, dict[str, Any]]:
     return {name: {"$schema": DIALECT, **_tidy(schema)} for name, schema in found.items()}
 
 
-def write_json_schemas(folder: Path = FOLDER) -> None:
-    """Write each JSON Schema into a file of its own.
-
-    Args:
-        folder: where to write; by default the package.
-    """
-    folder.mkdir(exist_ok=True)
+def write_json_schemas() -> None:
+    """Write each JSON Schema into a file of its own, in the package."""
+    FOLDER.mkdir(exist_ok=True)
     for name, schema in build_json_schemas().items():
-        (folder / f"{name}.schema.json").write_text(json_text(schema), encoding="utf-8")
+        (FOLDER / f"{name}.schema.json").write_text(json_text(schema), encoding="utf-8")
 
 
 def _build_recipe_schema() -> dict[str, Any]:

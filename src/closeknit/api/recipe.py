@@ -17,8 +17,9 @@ from closeknit.core.certificate import model_form
 from closeknit.core.certifying import check_columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.method import Method
-from closeknit.core.model import Model, list_models
+from closeknit.core.model import Model
 from closeknit.core.params import build, build_from_form, number, take
+from closeknit.core.requested_models import list_models
 from closeknit.core.schema import Schema, explain_error
 from closeknit.core.strict_json import read_text
 from closeknit.core.table import Form

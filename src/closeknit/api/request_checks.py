@@ -15,8 +15,9 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.kinds import texts_of
 from closeknit.core.method import Method
-from closeknit.core.model import Model, list_models, merging_holds
+from closeknit.core.model import Model, merging_holds
 from closeknit.core.params import whole
+from closeknit.core.requested_models import list_models
 from closeknit.core.schema import Schema
 from closeknit.core.subsets import list_subsets
 from closeknit.core.table import Form, Table

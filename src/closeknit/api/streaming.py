@@ -56,15 +56,13 @@ def stream_on_spark(
         kind = "batch frame" if is_spark_frame(frame) else type(frame).__name__
         raise BadInput(f"a {kind} is not a streaming frame of Spark", right="read it with spark.readStream")
     from closeknit.spark.stream_checkpoint import CheckpointLocation
-    from closeknit.spark.stream_query import begin_stream
+    from closeknit.spark.stream_query import RowOrder, begin_stream
     from closeknit.spark.stream_shards import Shards
 
-    orders = [order] if isinstance(order, str) else list(order)
+    rows = RowOrder([order] if isinstance(order, str) else list(order), time, read_late(late))
     requested = Shards.of(stream.schema, by, shards)
     with translate_errors():
-        return begin_stream(
-            frame, stream, CheckpointLocation.at(frame.sparkSession, checkpoint), requested, orders, time, read_late(late)
-        )
+        return begin_stream(frame, stream, CheckpointLocation.at(frame.sparkSession, checkpoint), requested, rows)
 
 
 def flush_on_spark(stream: Stream, checkpoint: str | PathLike[str], master: str | None = None) -> Any:

@@ -29,8 +29,9 @@ from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.frontier import Frontier, Point, mark_front
 from closeknit.core.method import Method, Progress, ignore_progress
-from closeknit.core.model import Model, list_models
+from closeknit.core.model import Model
 from closeknit.core.params import number
+from closeknit.core.requested_models import list_models
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Form, Table
 from closeknit.io.csv import CsvFormat

@@ -91,10 +91,10 @@ def _count_unique(reading: Reading) -> tuple[int, str]:
     return max(found, key=lambda one: one[0])
 
 
-def _covering(reading: Reading, sizes: NDArray[np.int64]) -> int:
+def _covering(reading: Reading, sizes: NDArray[np.int64], looks: int = LOOKS) -> int:
     """Return a lower bound of the rows, or persons, whose cells contain those of any class.
 
-    Classes are examined from the smallest on, until none can have fewer than the fewest so far, and at most `LOOKS`. Rows
+    Classes are examined from the smallest on, until none can have fewer than the fewest so far, and at most `looks`. Rows
     that are `*` in every column contain all others.
     """
     first = np.unique(reading.class_of, return_index=True)[1]
@@ -107,7 +107,7 @@ def _covering(reading: Reading, sizes: NDArray[np.int64]) -> int:
     for looked, index in enumerate(np.argsort(least, kind="stable").tolist()):
         if least[index] >= fewest:
             break
-        if looked == LOOKS:
+        if looked == looks:
             return int(least[index])  # no class that is left can have fewer
         contains = np.ones(len(sizes), dtype=bool)
         for lo, hi in ranges:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from closeknit.checks import engines, forms, hierarchies, methods, models, parameter_sets, streams
+from closeknit.checks import engines, forms, hierarchies, methods, models, parameter_sets, stream_logs, streams
 from closeknit.checks.failures import CheckFailed, require
 from closeknit.checks.known_failures import KNOWN
 from closeknit.checks.oracle import DEFINITIONS
@@ -109,7 +109,7 @@ def model_checks(model: Any, kind: Any, rounds: int, thing: str | None = None) -
             yield Check(thing or repr(model), check.__name__, f"classes {seed}", partial(check, model, kind, seed))
 
 
-def stream_checks(make: streams.Make, cases: Iterable[StreamCase], thing: str) -> Iterator[Check]:
+def stream_checks(make: stream_logs.Make, cases: Iterable[StreamCase], thing: str) -> Iterator[Check]:
     """Yield every check of a stream on arriving rows.
 
     Args:
@@ -178,7 +178,7 @@ def _every_stream(random: int, seed: int, turns: int) -> Iterator[Check]:
 
 
 def _build_stream(stream: Any, params: dict[str, Any], schema: Any) -> Any:
-    return stream(schema=schema, seed=streams.SEED, **params)
+    return stream(schema=schema, seed=stream_logs.SEED, **params)
 
 
 def _refusals() -> Iterator[Check]:

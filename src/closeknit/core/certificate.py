@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from closeknit.core.table import Form
 
 ROLLING = "so far: it covers the rows that have been published; levels and sizes are those of batches"  # of a stream
+SHOWN = 3  # estimated values in one line
 PEOPLE = "a certificate states the number of people of a population, not where they are"
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
@@ -322,15 +323,14 @@ def _plain(value: Any) -> Any:
     return value.__index__() if isinstance(value, SupportsIndex) else str(value)
 
 
-def render_estimates(name: str, values: ValueEstimates, most: int = 3) -> str:
+def render_estimates(name: str, values: ValueEstimates) -> str:
     """The most frequent values, in one line.
 
     Args:
         name: the attribute.
         values: the estimates.
-        most: values to show.
     """
-    first = sorted(values, key=lambda value: -values[value][0])[:most]
+    first = sorted(values, key=lambda value: -values[value][0])[:SHOWN]
     shown = ", ".join(f"{value or 'missing'} {values[value][0]:,.0f} ± {values[value][1]:,.0f}" for value in first)
-    more = f", and {len(values) - most:,} more" if len(values) > most else ""
+    more = f", and {len(values) - SHOWN:,} more" if len(values) > SHOWN else ""
     return f"{name}: {shown}{more} (rows, estimated, with standard errors)"

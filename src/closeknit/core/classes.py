@@ -98,6 +98,12 @@ class Histogram:
         entries = np.arange(starts[-1]) + np.repeat(self.starts[classes] - starts[:-1], many)
         return Histogram(starts, self.values[entries], self.counts[entries], self.reference, self.domain)
 
+    def recount(self, rows: Int64) -> Histogram:
+        """The same attribute over other classes: `rows[c, v]` rows of class c have leaf v."""
+        owner, values = np.nonzero(rows)
+        starts = np.searchsorted(owner, np.arange(len(rows) + 1))
+        return Histogram(starts, values.astype(np.int32), rows[owner, values], self.reference, self.domain)
+
     def merge(self, into: NDArray[np.integer], count: int) -> Histogram:
         """Merge class `c` into class `into[c]`; the reference does not change."""
         width = self.domain.size + 1

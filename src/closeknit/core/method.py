@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from closeknit.core.classes import Histogram
 from closeknit.core.combined_secrets import Secret
-from closeknit.core.model import Model, list_models
+from closeknit.core.model import Model
+from closeknit.core.requested_models import list_models
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition, Table
 

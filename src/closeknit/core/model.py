@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Classes, Histogram
 from closeknit.core.combined_secrets import Secret, render_secret
 from closeknit.core.domain import Domain
-from closeknit.core.errors import BadInput
 from closeknit.core.exact import fraction
-from closeknit.core.params import refuse_uncalled
 from closeknit.core.share_limits import Limits
 from closeknit.core.subsets import Over, render_over
 
@@ -374,37 +372,6 @@ class DerivedModel(Model):
     def requested(self) -> str:
         """The limit."""
         return self.model.requested
-
-
-def list_models(models: object) -> list[Model]:
-    """The requested guarantees as a list; a single guarantee, or anything else, is refused.
-
-    >>> list_models("k_anonymity")
-    Traceback (most recent call last):
-    closeknit.core.errors.BadInput: models='k_anonymity' is no list of guarantees; write [KAnonymity(6)], even for one
-    """
-    found: list[Any] = list(models) if isinstance(models, Iterable) and not isinstance(models, str | Mapping) else [None]
-    for model in found:
-        refuse_uncalled("model", model)
-    if not all(isinstance(model, Model) for model in found):
-        raise BadInput(f"models={models!r} is no list of guarantees", right="write [KAnonymity(6)], even for one")
-    return found
-
-
-def refuse_whole(models: Iterable[Model], where: str) -> None:
-    """Refuse guarantees that are judged on all written cells together, where no one has them together.
-
-    >>> from closeknit.models import KAnonymity
-    >>> refuse_whole([KAnonymity(5, over=["age"])], "a stream publishes class by class")
-    Traceback (most recent call last):
-    closeknit.core.errors.BadInput: k-anonymity, k = 5, over age is judged on all written cells together, and a stream ...
-    """
-    for model in models:
-        if model.of_method:
-            raise BadInput(f"'{model.describe(None)}' is a property of a method for tables, and {where}", right="leave it out")
-        if not model.by_class:
-            right = "request it for a table on one machine, or a guarantee about classes, such as k_anonymity"
-            raise BadInput(f"{model.describe(None)} is judged on all written cells together, and {where}", right=right)
 
 
 def joints(models: Iterable[Model | None]) -> tuple[tuple[str, ...], ...]:

@@ -21,7 +21,7 @@ from closeknit.core.kinds import Kind, Numeric, texts_of
 from closeknit.core.perturbation import hash_to_words
 from closeknit.core.row_sorting import row_order
 from closeknit.core.schema import Schema
-from closeknit.core.table import Table, WrittenTable
+from closeknit.core.table import Partition, Table, WrittenTable
 from closeknit.core.tree import STAR
 from closeknit.forms.cell_labels import cell_order
 from closeknit.forms.number_cells import (
@@ -108,11 +108,9 @@ def _draw_numbers(labels: Column, kind: Numeric, domain: Domain, words: Words) -
 
 def _rows_by_label(labels: Column) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Each label that occurs, with its rows; missing cells are left out."""
-    order = np.argsort(labels.codes, kind="stable")
-    starts = np.searchsorted(labels.codes[order], np.arange(len(labels.values) + 1))
-    for label in range(len(labels.values)):
-        if starts[label] < starts[label + 1]:
-            yield label, order[starts[label] : starts[label + 1]]
+    rows = Partition(labels.codes, len(labels.values)).list_rows()
+    for label in np.unique(labels.codes[labels.codes >= 0]).tolist():
+        yield label, rows[label]
 
 
 def _choose(words: Words, count: int) -> NDArray[np.int64]:

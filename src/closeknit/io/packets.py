@@ -1,6 +1,6 @@
 """Blocks of rows as bytes, which Spark stores and moves without knowing their columns.
 
->>> parts = pack_groups(pa.table({"age": [30, 31, 70]}), np.array([0, 1, 0]), 2)
+>>> parts = [pack_block(pa.table({"age": ages})) for ages in ([30, 70], [31])]
 >>> [unpack_blocks([part]).to_pydict() for part in parts], unpack_blocks(parts).num_rows
 ([{'age': [30, 70]}, {'age': [31]}], 3)
 """
@@ -10,20 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from closeknit.io.batches import Block
-from closeknit.io.buffers import numbers_to_arrow
-
-
-def pack_groups(block: Block, group_of: NDArray[np.integer], groups: int) -> list[bytes]:
-    """The rows of each group, as bytes; no group is empty."""
-    order = np.argsort(group_of, kind="stable")
-    grouped = block.take(numbers_to_arrow(order)).combine_chunks()
-    ends = np.cumsum(np.bincount(group_of, minlength=groups)).tolist()
-    return [pack_block(grouped.slice(start, end - start)) for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def pack_block(block: Block) -> bytes:

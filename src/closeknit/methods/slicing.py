@@ -44,6 +44,7 @@ from closeknit.core.model import Model
 from closeknit.core.params import choice, number, whole
 from closeknit.core.reading import list_known_columns
 from closeknit.core.schema import Schema
+from closeknit.core.slices import Slices
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.fills.spreading import spread_buckets
 from closeknit.forms import Generalized, Sliced, sliced
@@ -53,7 +54,7 @@ from closeknit.methods.incognito import Incognito
 from closeknit.models import DiverseSlicing, KAnonymity
 from closeknit.plans.attribute_partition import choose_columns
 from closeknit.plans.correlation import HOW
-from closeknit.search.diverse_cuts import diverse_partition
+from closeknit.search.diverse_cuts import Requested, diverse_partition
 from closeknit.search.known_parts import judge_known_parts
 from closeknit.search.refine import Cuts, refine_partition, root_holds
 from closeknit.search.repair import repair_partition
@@ -208,19 +209,9 @@ class Slicing(Method):
         known = encode_known(table, form, secret)
         place = next(i for i, group in enumerate(form.column_groups(table.schema)) if secret in group)
         assert self.l is not None
-        return diverse_partition(
-            table,
-            known,
-            place,
-            codes,
-            domain.size + 1,
-            scales(table),
-            fraction("l", self.l),
-            self.diverse,
-            self.cuts == "relaxed",
-            self.least_rows,
-            progress,
-        )
+        slices = Slices(np.zeros(len(table), dtype=np.int32), known, place, codes)
+        requested = Requested(fraction("l", self.l), self.diverse, self.cuts == "relaxed", self.least_rows)
+        return diverse_partition(table, slices, requested, progress)
 
     def _deal_buckets(self, table: Table, form: Sliced, seed: int, progress: Progress) -> Partition:
         """Buckets of a given size, the last one joined to its neighbour where it is too small; or as Anatomy makes them."""

@@ -48,15 +48,7 @@ def sabre_plan(
 
 
 def burel_plan(
-    secret: Histogram | Int64,
-    domain: Domain,
-    beta: Number,
-    k: int = 1,
-    kind: str = "enhanced",
-    *,
-    gamma: Number = 1,
-    balanced: bool = False,
-    exhaustive: bool = False,
+    secret: Histogram | Int64, domain: Domain, beta: Number, k: int = 1, kind: str = "enhanced", *, gamma: Number = 1
 ) -> Plan:
     """Buckets and sizes for enhanced or basic beta-likeness. `gamma`: buckets are made for `gamma * beta`.
 
@@ -67,11 +59,11 @@ def burel_plan(
     """
     counts = _counts(secret, k)
     limit = number("beta", beta, above=0)
-    buckets = dp_partition(counts, limit * number("gamma", gamma, least=0, most=1), kind, exhaustive)
+    buckets = dp_partition(counts, limit * number("gamma", gamma, least=0, most=1), kind)
     if not buckets:
         return Plan.of(buckets, counts, np.zeros((0, 0), dtype=np.int64))
     test = LikenessTest(counts, buckets, limit, kind)
-    return Plan.of(buckets, counts, halve(bucket_sizes(buckets, counts), k, test.allows, "floor", balanced))
+    return Plan.of(buckets, counts, halve(bucket_sizes(buckets, counts), k, test.allows, "floor"))
 
 
 def _counts(secret: Histogram | Int64, k: int) -> Int64:

@@ -9,8 +9,7 @@ Source: the thesis on SABRE and BUREL, sec. 4.3.1 and 4.3.2, `DPpartition` and `
 Different from the source:
 - values combine up to and *including* equality, as its own lemma and example need (six equal values, beta = 1: three buckets;
   with the printed `<` six);
-- the minimum is one over runs of values in the order of frequency only; `exhaustive=True` searches all sets of at most `MOST`
-  values and is taken where it needs fewer buckets;
+- the minimum is one over runs of values in the order of frequency only;
 - f increases and a prefix never needs more buckets than the whole, so the earliest start of a run that may end here, and the
   last prefix with as few buckets as that one, give what the printed O(m^2) recursion gives in O(m).
 """
@@ -27,11 +26,9 @@ import numpy as np
 from closeknit.core.exact import NEAR, decimal, log
 from closeknit.core.params import choice
 from closeknit.kernels.arrays import Int32, Int64
-from closeknit.kernels.dealing.bucket_packing import fewest_groups
 from closeknit.plans.plan import Buckets
 
 KINDS = ("enhanced", "basic")
-MOST = 16
 
 
 def most_rows(count: int, n: int, beta: Fraction, kind: str = "enhanced") -> int:
@@ -54,7 +51,7 @@ def _cap(count: int, n: int) -> int:
         return int(cap.to_integral_value(ROUND_FLOOR))
 
 
-def dp_partition(counts: Int64, beta: Fraction, kind: str = "enhanced", exhaustive: bool = False) -> list[Int32]:
+def dp_partition(counts: Int64, beta: Fraction, kind: str = "enhanced") -> list[Int32]:
     """Buckets of present leaf codes (ascending inside), rare values first; equally frequent values in the order of their codes.
 
     >>> [codes.tolist() for codes in dp_partition(np.array([2, 3, 3, 3, 4, 4, 0]), Fraction(2))]
@@ -68,10 +65,6 @@ def dp_partition(counts: Int64, beta: Fraction, kind: str = "enhanced", exhausti
     distinct, where = np.unique(rows, return_inverse=True)
     most = np.array([most_rows(int(c), n, beta, kind) for c in distinct.tolist()], dtype=np.int64)[where]
     buckets = np.split(order, _run_starts(rows, most)[1:]) if len(order) else []
-    if exhaustive and 0 < len(order) <= MOST:
-        group_of = fewest_groups(rows, most)
-        if int(group_of.max()) + 1 < len(buckets):
-            buckets = [order[group_of == group] for group in range(int(group_of.max()) + 1)]
     return [np.sort(codes) for codes in buckets]
 
 

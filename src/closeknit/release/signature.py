@@ -178,18 +178,19 @@ class Envelope:
     signatures: tuple[tuple[str, bytes], ...]
 
     @classmethod
-    def read(cls, file: Path) -> Envelope:
+    def read(cls, file: Path, most: int = MOST_ENVELOPE_BYTES) -> Envelope:
         """Read an envelope; whatever is not exactly one is refused.
 
         Args:
             file: the envelope.
+            most: the bytes that it may have.
         """
         if file.exists() and not file.is_file():
             raise BadInput("is not a file", file=file.name, right=_WRITTEN)
         with open(file, "rb") as opened:
-            data = opened.read(MOST_ENVELOPE_BYTES + 1)
-        if len(data) > MOST_ENVELOPE_BYTES:
-            raise BadInput(f"has more than {MOST_ENVELOPE_BYTES:,} bytes", file=file.name, right="no signature is so long")
+            data = opened.read(most + 1)
+        if len(data) > most:
+            raise BadInput(f"has more than {most:,} bytes", file=file.name, right="no signature is so long")
         try:
             content = parse_json(data.decode(), file.name)
         except UnicodeDecodeError:

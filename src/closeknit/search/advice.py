@@ -95,16 +95,7 @@ class Advice:
         found = np.zeros(len(starts) - 1, dtype=bool)
         for shares, model, whole in zip(self.shares, self.models, self.histograms, strict=True):
             parts = np.rint(np.add.reduceat(shares[rows], starts[:-1], axis=0) * SCALE).astype(np.int64)
-            owner, values = np.nonzero(parts)
-            counts = parts[owner, values]
-            histogram = Histogram(
-                np.searchsorted(owner, np.arange(len(parts) + 1)),
-                values.astype(np.int32),
-                counts,
-                whole.reference,
-                whole.domain,
-            )
             sizes = np.diff(starts)
             assert model.column is not None
-            found |= ~model.holds(Classes(sizes, sizes, {model.column: histogram}))
+            found |= ~model.holds(Classes(sizes, sizes, {model.column: whole.recount(parts)}))
         return found

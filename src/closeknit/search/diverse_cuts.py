@@ -22,12 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.disclosure import exact_disclosure, most_alike
 from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.geometry import scales
 from closeknit.core.method import Progress, ignore_progress
 from closeknit.core.row_sorting import groups
 from closeknit.core.slices import Slices
@@ -40,6 +42,7 @@ from closeknit.kernels.slicing.diverse_cuts import (
     PAUSED,
     UNDECIDED,
     CutState,
+    Place,
     Rows,
     Rule,
     Scratch,
@@ -52,66 +55,63 @@ MOST_MASSES = 1 << 26  # half a gigabyte of them
 PAUSE = 1024  # buckets between two words of progress
 
 
+class Requested(NamedTuple):
+    """What every bucket and the whole release shall meet."""
+
+    l: Fraction
+    weight: str  # "size" or "paper"
+    relaxed: bool  # whether ties may be divided
+    least: int  # rows of a bucket
+
+
 def diverse_partition(
-    table: Table,
-    known: Int32,
-    place: int,
-    secret: Int32,
-    values: int,
-    geometry: Scales,
-    l: Fraction,
-    weight: str,
-    relaxed: bool,
-    least: int,
-    progress: Progress = ignore_progress,
+    table: Table, whole: Slices, requested: Requested, progress: Progress = ignore_progress, pause: int = PAUSE
 ) -> Partition:
-    """Buckets of a table whose release stays diverse. `known` and `place` as in `Slices`; `secret` has codes below `values`.
+    """Buckets of a table whose release stays diverse; `whole` is the table as one bucket.
 
     >>> from closeknit.core.columns import Columns
-    >>> from closeknit.core.geometry import scales
     >>> from closeknit.core.kinds import flat, numeric
     >>> from closeknit.core.schema import Schema
     >>> schema = Schema(quasi={"age": numeric()}, sensitive={"disease": flat()})
     >>> table = schema.encode(Columns.of({"age": [30, 31, 50, 51], "disease": ["flu", "gout", "flu", "gout"]}))
-    >>> secret, domain = table.secret("disease")
+    >>> secret, _ = table.secret("disease")
     >>> known = np.stack([table.quasi[:, 0], np.zeros(4, np.int32)], axis=1)  # {age}, {disease}
-    >>> cut = diverse_partition(table, known, 1, secret, domain.size + 1, scales(table), Fraction(2), "size", False, 2)
-    >>> cut.class_of.tolist()
+    >>> whole = Slices(np.zeros(4, np.int32), known, 1, secret)
+    >>> diverse_partition(table, whole, Requested(Fraction(2), "size", False, 2)).class_of.tolist()
     [0, 0, 1, 1]
     """
-    rows = _rows(table.quasi, known, place, secret, values)
+    rows = _rows(table.quasi, whole)
+    l, weight, relaxed, least = requested
     rule = Rule(float(1 / l), most_alike(len(table), l), weight == "size", max(least, 1), relaxed)
-    for standing, tried in _cut_buckets(rows, rule, geometry, secret, l, weight, PAUSE):
+    for standing, tried in _cut_buckets(rows, rule, scales(table), whole.secret, requested, pause):
         progress("cutting", 0.2 + 0.6 * float(tried) / standing.used[0])
     return _partition(standing)
 
 
 def _cut_buckets(
-    rows: Rows, rule: Rule, geometry: Scales, secret: Int32, l: Fraction, weight: str, pause: int
+    rows: Rows, rule: Rule, geometry: Scales, secret: Int32, requested: Requested, pause: int
 ) -> Iterator[tuple[CutState, int]]:
     """The buckets after every `pause` of them that were tried, and how many were; in the end all."""
     standing, scratch = _one_bucket(rows), _scratch(rows)
     begin(rows, rule, standing, scratch)
     if standing.failing.any():
-        _refuse(rows, standing, l)
-    status, bucket, turn, judged = PAUSED, 0, 0, 0
+        _refuse(rows, standing, requested.l)
+    status, at = PAUSED, Place(0, 0, 0)
     until = pause
     while status != DONE:
-        status, bucket, turn, judged = search(geometry, rows, rule, standing, scratch, bucket, turn, judged, until)
+        status, at = search(geometry, rows, rule, standing, scratch, at, until)
         if status == CROWDED:
             standing = standing._replace(fits=np.concatenate([standing.fits, np.empty_like(standing.fits)]))
         elif status == UNDECIDED:
-            q = int(standing.fits[standing.fit_first[bucket] + judged])
-            kept = _allows_cut(rows, standing, scratch.left, secret, bucket, q, l, weight)
-            turn, judged = (turn, judged + 1) if kept else (turn + 1, 0)
+            q = int(standing.fits[standing.fit_first[at.bucket] + at.judged])
+            kept = _allows_cut(rows, standing, scratch.left, secret, at.bucket, q, requested)
+            at = Place(at.bucket, at.turn, at.judged + 1) if kept else Place(at.bucket, at.turn + 1, 0)
         else:
-            until = bucket + pause
-            yield standing, bucket
+            until = at.bucket + pause
+            yield standing, at.bucket
 
 
-def _allows_cut(
-    rows: Rows, standing: CutState, left: Int32, secret: Int32, bucket: int, q: int, l: Fraction, weight: str
-) -> bool:
+def _allows_cut(rows: Rows, standing: CutState, left: Int32, secret: Int32, bucket: int, q: int, requested: Requested) -> bool:
     """Whether a profile may know what it would after the cut of a bucket, in rationals: its own buckets as a release."""
     members = [standing.order[standing.first[b] : standing.last[b]] for b in holders(standing, q) if b != bucket]
     halves = standing.order[standing.first[bucket] : standing.last[bucket]]
@@ -119,11 +119,12 @@ def _allows_cut(
     bucket_of = np.repeat(np.arange(len(members), dtype=np.int32), [len(part) for part in members])
     here = np.concatenate(members)
     slices = Slices(bucket_of, rows.known[here], rows.place, secret[here])
-    return max(exact_disclosure(slices, rows.profiles[q], weight).values()) <= 1 / l
+    return max(exact_disclosure(slices, rows.profiles[q], requested.weight).values()) <= 1 / requested.l
 
 
-def _rows(quasi: Int32, known: Int32, place: int, secret: Int32, values: int) -> Rows:
+def _rows(quasi: Int32, whole: Slices, most: int = MOST_MASSES) -> Rows:
     """Codes without gaps, distinct profiles, and where the masses of each profile are."""
+    known, place = whole.known, whole.place
     coded, base = np.empty_like(known, order="C"), 0
     for i, column in enumerate(known.T):
         names, codes = np.unique(column, return_inverse=True)
@@ -131,12 +132,12 @@ def _rows(quasi: Int32, known: Int32, place: int, secret: Int32, values: int) ->
         base += len(names)
     profile, _ = groups([(column, base) for column in coded.T], len(coded))
     profiles = coded[np.unique(profile, return_index=True)[1]]
-    pair, count = groups([(coded[:, place], base), (secret, values)], len(coded))
+    pair, count = groups([(coded[:, place], base), (whole.secret, int(whole.secret.max()) + 1)], len(coded))
     part = coded[np.unique(pair, return_index=True)[1], place]
     mine = profiles[:, place]
     first, last = np.searchsorted(part, mine), np.searchsorted(part, mine, side="right")
     starts = np.concatenate([[0], np.cumsum(last - first)])
-    if starts[-1] > MOST_MASSES:
+    if starts[-1] > most:
         what = f"{len(profiles):,} different rows and {count:,} values of the sensitive attribute are too many to weigh buckets"
         raise BadInput(what, right="request the test of each bucket by itself (local), or group the values of the attribute")
     return Rows(np.ascontiguousarray(quasi), coded, pair, part, profiles, starts[:-1] - first, starts, place)

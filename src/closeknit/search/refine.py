@@ -155,11 +155,11 @@ class OpenClasses:
         """Every class of a partition."""
         names = dict.fromkeys(model.column for model in models if model.column is not None)
         several = table.persons is not None and len(np.unique(table.persons)) < len(table)
-        kept = np.flatnonzero(partition.class_of >= 0)
-        rows = kept[np.argsort(partition.class_of[kept], kind="stable")]
+        inside = partition.list_rows()
+        rows = inside.rows
         return cls(
             rows,
-            np.searchsorted(partition.class_of[rows], np.arange(partition.count + 1)),
+            inside.starts,
             table.quasi.take(rows, axis=0),
             {name: table.secret(name)[0][rows] for name in names},
             table.persons[rows] if several and table.persons is not None else None,

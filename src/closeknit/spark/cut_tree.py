@@ -30,7 +30,7 @@ from closeknit.io.batches import Block, block_from, codes_in, numbers_in
 from closeknit.kernels.geometry.boxes import box_losses, boxes
 from closeknit.spark.coding import Coding
 from closeknit.spark.packed_frame import PackedFrame
-from closeknit.spark.person_marks import count_persons, histogram_like, is_tally, list_tallies, tally_leaves
+from closeknit.spark.person_marks import count_persons, is_tally, list_tallies, tally_leaves
 
 STEPS = 4_096  # runs of codes of a column that are counted
 ENTRIES = 400_000  # counts of a pass, as long as there are `LEAST` runs
@@ -147,7 +147,7 @@ def _classes(coding: Coding, sides: Sequence[_Open]) -> Classes:
     histograms: dict[Secret, Histogram] = {}
     for name in filterfalse(is_tally, sides[0].secrets):
         rows = np.stack([side.secrets[name] for side in sides])
-        histograms[name] = histogram_like(coding.own(name), rows)
+        histograms[name] = coding.own(name).recount(rows)
     return count_persons(Classes(sizes, sizes, histograms), [side.secrets for side in sides], surely=True)
 
 

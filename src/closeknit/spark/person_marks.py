@@ -194,8 +194,8 @@ def count_persons(classes: Classes, tallies: Sequence[Mapping[Secret, Counts]], 
     matched: dict[Secret, Counts] = {}
     with_value: dict[Secret, Counts] = {}
     for name in _diverse_in(tallies[0]):
-        once = histogram_like(classes.histograms[name], np.stack([side[once_tally(name)][1:] for side in tallies]))
-        first = histogram_like(classes.histograms[name], np.stack([side[first_row_tally(name)][1:] for side in tallies]))
+        once = classes.histograms[name].recount(np.stack([side[once_tally(name)][1:] for side in tallies]))
+        first = classes.histograms[name].recount(np.stack([side[first_row_tally(name)][1:] for side in tallies]))
         for folded, known in product((False, True), repeat=2):
             view, values, heads = view_of(name, folded, known), once, first
             if folded:  # a person with two spellings counts for both: the value is then overestimated, which is safe
@@ -210,13 +210,6 @@ def count_persons(classes: Classes, tallies: Sequence[Mapping[Secret, Counts]], 
 
 def _diverse_in(tallies: Mapping[Secret, Counts]) -> Iterator[str]:
     return (name[2] for name in tallies if name[:2] == ("", "once"))
-
-
-def histogram_like(like: Histogram, rows: Counts) -> Histogram:
-    """A histogram from the rows of every leaf in each class, with the reference and domain of another one."""
-    owner, values = np.nonzero(rows)
-    starts = np.searchsorted(owner, np.arange(len(rows) + 1))
-    return Histogram(starts, values.astype(np.int32), rows[owner, values], like.reference, like.domain)
 
 
 def whole_class(coding: Coding) -> Classes:

@@ -89,26 +89,24 @@ class InputFolder:
             return type_order(read_csv(reader, self.path, self.csv), order)
 
 
-def decode_json(frame: DataFrame, column: str, order: ArrivalOrder, kept: Sequence[str] = ()) -> DataFrame:
+def decode_json(frame: DataFrame, column: str, order: ArrivalOrder) -> DataFrame:
     """Rows from JSON objects, as text cells; a text that is not a row of this stream ends the query with a sentence.
 
     Args:
         frame: a frame with the texts.
         column: where they are, as text or bytes; empty ones are skipped.
         order: the columns of the stream, and those for position and time.
-        kept: numbers of the frame that are kept next to the cells, such as Kafka's partition and offset.
     """
     types = dict.fromkeys((*order.schema.identifier, *order.schema.used), "string")
-    types |= _order_types(order) | dict.fromkeys(kept, "bigint")
+    types |= _order_types(order)
 
     def decode_block(block: Block) -> Block | None:
         found = read_lists(block)
-        lines = [text.encode() if isinstance(text, str) else text or b"" for text in found[column]]
-        rows = [i for i, line in enumerate(lines) if line.strip()]
-        cells = [decode_row(lines[i], order) | {name: found[name][i] for name in kept} for i in rows]
-        return _cells_block(cells, types) if rows else None
+        texts = [text.encode() if isinstance(text, str) else text or b"" for text in found[column]]
+        lines = [text for text in texts if text.strip()]
+        return _cells_block([decode_row(line, order) for line in lines], types) if lines else None
 
-    return each_batch(frame.select(column, *kept), decode_block, types)
+    return each_batch(frame.select(column), decode_block, types)
 
 
 def decode_row(line: bytes, order: ArrivalOrder) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from closeknit.core.errors import BadInput
 from closeknit.spark.session import translate_errors
 from closeknit.spark.stream_checkpoint import CheckpointLocation
 from closeknit.spark.stream_input import InputFolder
-from closeknit.spark.stream_query import begin_stream, flush_stream, sum_counters
+from closeknit.spark.stream_query import RowOrder, begin_stream, flush_stream, sum_counters
 from closeknit.spark.stream_shards import Shards
 from closeknit.streams.arrival_order import ArrivalOrder
 from closeknit.streams.stream import Stream
@@ -93,7 +93,8 @@ class StreamJob:
         rows = self.input.open(self.spark, kept["columns"], self.order)
         orders = [] if self.order.position is None else [self.order.position]
         with translate_errors(self.input.path):
-            frame = begin_stream(rows, self.stream, self.location, self.shards, orders, self.order.time, self.late, kept)
+            order = RowOrder(orders, self.order.time, self.late)
+            frame = begin_stream(rows, self.stream, self.location, self.shards, order, kept)
             name, options = WRITERS[self.format]
             writer = frame.writeStream.format(name).options(**options)
             writer = writer.option("checkpointLocation", self.location.location).trigger(**trigger)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.io.batches import Block, texts_block
@@ -28,14 +28,20 @@ WHOLE = ("tinyint", "smallint", "int", "bigint")
 REAL = ("float", "double", "decimal")
 
 
+class RowOrder(NamedTuple):
+    """How the rows of a micro-batch are ordered."""
+
+    columns: Sequence[str]  # by which they are sorted
+    time: str | None  # the column with a row's time
+    late: float  # how many seconds late a row may be
+
+
 def begin_stream(
     frame: DataFrame,
     stream: Stream,
     location: CheckpointLocation,
     shards: Shards,
-    orders: Sequence[str],
-    time: str | None,
-    late: float,
+    order: RowOrder,
     kept: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Begin a stream, or resume it.
@@ -45,15 +51,14 @@ def begin_stream(
         stream: the stream in its initial state.
         location: its checkpoint location.
         shards: how rows are distributed.
-        orders: columns by which the rows of a micro-batch are sorted.
-        time: the column with a row's time; None if there is none.
-        late: how many seconds late a row may be.
+        order: the order and the time of rows.
         kept: what else the checkpoint must have, such as the names of input and output.
 
     Returns:
         A streaming frame of the published rows.
     """
     stream.rules.refuse_run_rules("a query of Spark")
+    orders, time, late = order
     _check_columns(frame, stream, shards, orders, time)
     types = _types(frame, stream, shards)
     options = {"by": shards.by, "shards": shards.parts, "order": list(orders), "time": time, "types": types, **(kept or {})}

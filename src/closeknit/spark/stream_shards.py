@@ -18,7 +18,8 @@ from closeknit.core.kinds import Numeric
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
 from closeknit.io.batches import Block, cells_in, numbers_in, texts_block
-from closeknit.io.packets import pack_groups
+from closeknit.io.packets import pack_block
+from closeknit.io.packs import parts_of
 from closeknit.streams.arrivals import EQUAL, MANTISSA, Coder
 
 BY, TIME = "__by", "__time"  # columns that Spark adds: the value of the shard if it is not a quasi column, and seconds
@@ -95,7 +96,7 @@ class Shards:
         second = np.floor(_seconds(block)).astype(np.int64) if timed else np.zeros(block.num_rows, dtype=np.int64)
         groups, group_of = np.unique(np.stack([place, second]), axis=1, return_inverse=True)
         rows = block.drop_columns([BY]) if self.by_value else block
-        parts = pack_groups(rows, group_of.ravel(), groups.shape[1])
+        parts = [pack_block(part.combine_chunks()) for _, part in parts_of(rows, group_of.ravel())]
         packed = {"shard": [names[i] for i in groups[0].tolist()], "second": groups[1], "rows": parts}
         return texts_block(packed, binary=["rows"])
 

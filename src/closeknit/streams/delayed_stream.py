@@ -22,8 +22,9 @@ from closeknit.core.columns import array_cells
 from closeknit.core.combined_secrets import CodedSecret
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.look_alikes import FoldedModel
-from closeknit.core.model import Model, least_rows, list_models, merging_holds, refuse_whole
+from closeknit.core.model import Model, least_rows, merging_holds
 from closeknit.core.params import whole
+from closeknit.core.requested_models import list_models, refuse_whole
 from closeknit.core.schema import Schema, require_schema
 from closeknit.kernels.streaming.class_verdicts import ALLOWED, REFUSED
 from closeknit.models import KAnonymity, LDiversity

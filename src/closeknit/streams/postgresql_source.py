@@ -57,6 +57,7 @@ class PostgresqlSource:
         database: the table.
         order: the columns of the stream; its position is the key.
         ends: whether the rows that are there are all.
+        count: rows read at once.
 
     >>> from closeknit.core.kinds import numeric
     >>> from closeknit.core.schema import Schema
@@ -66,12 +67,12 @@ class PostgresqlSource:
     closeknit.core.errors.BadInput: postgresql://ann@127.0.0.1:1/clinic: the database refuses (...); check address, ...
     """
 
-    def __init__(self, database: Database, order: ArrivalOrder, ends: bool = False) -> None:
+    def __init__(self, database: Database, order: ArrivalOrder, ends: bool = False, count: int = COUNT) -> None:
         if order.position is None:
             right = "name its column of increasing whole numbers in the recipe: stream: {..., position: id}"
             raise BadInput("a table has no order without a key", file=database.place, right=right)
         self.place, self._address, self._order = database.place, database.address, order
-        self._key, self._ends = order.position, ends
+        self._key, self._ends, self._count = order.position, ends, count
         self._at: int | None = None  # the key up to which rows were read
         self._safe: int | None = None  # no row with a key up to this one can appear any more
         self._coming: tuple[int, set[str]] | None = None  # the next such key, and the transactions that must end before
@@ -148,12 +149,11 @@ class PostgresqlSource:
 
     def _read_rows(self) -> Block:
         key = self._server.quote(self._key)
-        rows = self._server.fetch(
-            f"SELECT {self._cells} FROM {self._name}{self._after()} AND {key} <= {self._safe} ORDER BY {key} LIMIT {COUNT}"
-        )
+        where = f"{self._after()} AND {key} <= {self._safe} ORDER BY {key} LIMIT {self._count}"
+        rows = self._server.fetch(f"SELECT {self._cells} FROM {self._name}{where}")
         self._server.commit()
         place = self._columns.index(self._key)
-        self._at = rows[-1][place] if len(rows) == COUNT else self._safe
+        self._at = rows[-1][place] if len(rows) == self._count else self._safe
         return Block([ArrivedRow(self._row(cells), cells[place], cells[place]) for cells in rows])
 
     def _row(self, cells: Sequence[Any]) -> dict[str, Any]:

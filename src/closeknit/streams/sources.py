@@ -80,6 +80,7 @@ class FileSource:
         wake: a file descriptor that ends waiting when it becomes readable.
         replay: after a restart, whether a pipe sends all rows again (True) or only the remaining ones (False).
         check: refuses a wrong header.
+        chunk: bytes read at once.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -97,9 +98,10 @@ class FileSource:
         wake: int | None = None,
         replay: bool | None = None,
         check: Check | None = None,
+        chunk: int = CHUNK,
     ) -> None:
         self.name = "standard input" if path is None else str(path)
-        self._csv, self._replay, self._check = csv, replay, check
+        self._csv, self._replay, self._check, self._chunk = csv, replay, check, chunk
         try:
             self._handle = os.dup(0) if path is None else os.open(path, os.O_RDONLY | os.O_NONBLOCK)
             if stat.S_ISDIR(os.fstat(self._handle).st_mode):
@@ -182,7 +184,7 @@ class FileSource:
     def _bytes(self, most: int | None = None) -> bytes:
         while True:
             try:
-                return os.read(self._handle, min(most or CHUNK, CHUNK))
+                return os.read(self._handle, min(most or self._chunk, self._chunk))
             except BlockingIOError:
                 self._poll.poll()
             except OSError as error:
@@ -201,4 +203,4 @@ class FileSource:
 
     def _remember(self, data: bytes) -> None:
         self._end += len(data)
-        self._recent = (self._recent + data)[-(CHUNK + REREAD) :]
+        self._recent = (self._recent + data)[-(self._chunk + REREAD) :]

@@ -39,8 +39,9 @@ from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.exact import Number
 from closeknit.core.look_alikes import FoldedModel, with_folded
 from closeknit.core.method import Method, can_plan, ignore_progress
-from closeknit.core.model import Model, joints, least_rows, list_models, refuse_whole
+from closeknit.core.model import Model, joints, least_rows
 from closeknit.core.params import number, take, whole
+from closeknit.core.requested_models import list_models, refuse_whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition
 from closeknit.core.vacuity import find_stand_alone

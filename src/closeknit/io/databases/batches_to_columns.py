@@ -132,15 +132,16 @@ def batch_of_rows(rows: Sequence[Sequence[Any]], names: Sequence[str], place: ob
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
 
 
-def fetch_batches(cursor: Any, place: object) -> Iterator[pa.RecordBatch]:
+def fetch_batches(cursor: Any, place: object, most: int = ROWS) -> Iterator[pa.RecordBatch]:
     """The rows of a cursor as batches.
 
     Args:
         cursor: of any driver, after its query.
         place: the database, for messages.
+        most: the rows of a batch.
     """
     names = [column[0] for column in cursor.description or ()]
-    while rows := cursor.fetchmany(ROWS):
+    while rows := cursor.fetchmany(most):
         yield batch_of_rows(rows, names, place)
 
 

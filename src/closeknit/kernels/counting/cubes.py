@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.kernels.compiling import kernel
+from closeknit.kernels.counting.sorting import smaller
 
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
@@ -52,14 +53,7 @@ def _before(keys: Int64, below: Int32, key: int) -> int:
     """Count the points with a lower key; `below` is a lookup table, if the keys are few enough for one."""
     if len(below):
         return below[key]
-    a, b = 0, len(keys)
-    while a < b:
-        middle = (a + b) >> 1
-        if keys[middle] < key:
-            a = middle + 1
-        else:
-            b = middle
-    return a
+    return smaller(keys, key)
 
 
 @kernel

@@ -54,6 +54,23 @@ def ascend(numbers: NDArray[np.integer]) -> None:
         gap = 1 if gap == 2 else int(gap / 2.2)
 
 
+@bare
+def smaller(ascending: NDArray[np.integer], limit: int) -> int:
+    """Count the numbers below the limit by a binary search that compiles in a fraction of the library's time.
+
+    >>> smaller(np.array([1, 4, 4, 6], np.int32), 4), smaller(np.array([1, 4, 4, 6], np.int32), 5)
+    (1, 3)
+    """
+    lo, hi = 0, len(ascending)
+    while lo < hi:
+        at = (lo + hi) >> 1
+        if ascending[at] < limit:
+            lo = at + 1
+        else:
+            hi = at
+    return lo
+
+
 @kernel
 def stable_order(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return the positions of the words in ascending order; equal words keep their order.

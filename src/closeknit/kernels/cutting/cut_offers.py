@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from closeknit.kernels.compiling import bare, kernel, truth, whole
-from closeknit.kernels.counting.sorting import ascend
+from closeknit.kernels.counting.sorting import ascend, smaller
 from closeknit.kernels.cutting.cut_sides import (
     BEFORE,
     COLUMN,
@@ -23,7 +23,6 @@ from closeknit.kernels.cutting.cut_sides import (
     joint_losses,
     room_for,
     room_for_runs,
-    smaller,
 )
 from closeknit.kernels.geometry.boxes import Codes, Ints, Scales, range_loss
 from closeknit.kernels.lanes import width_of

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.kernels.compiling import bare, kernel, whole
+from closeknit.kernels.counting.sorting import smaller
 from closeknit.kernels.geometry.boxes import Codes, Ints, Reals, Scales, range_loss
 from closeknit.kernels.lanes import widen, width_of
 
@@ -117,23 +118,6 @@ def divide_rows(starts: Ints, classes: Ints, left: Flags) -> tuple[Ints, Ints]:
                     at += 1
             sides[2 * i + 1 + side] = at
     return places, sides
-
-
-@bare
-def smaller(ascending: Codes, limit: int) -> int:
-    """Count the codes below the limit by a binary search that compiles in a fraction of the library's time.
-
-    >>> smaller(np.array([1, 4, 4, 6], np.int32), 4), smaller(np.array([1, 4, 4, 6], np.int32), 5)
-    (1, 3)
-    """
-    lo, hi = 0, len(ascending)
-    while lo < hi:
-        at = (lo + hi) >> 1
-        if ascending[at] < limit:
-            lo = at + 1
-        else:
-            hi = at
-    return lo
 
 
 class Runs(NamedTuple):

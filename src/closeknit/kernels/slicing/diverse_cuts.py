@@ -82,6 +82,14 @@ class Scratch(NamedTuple):
     stale: Codes  # [m] profiles to be summed again
 
 
+class Place(NamedTuple):
+    """Where a search continues: a bucket, one of its cuts, and how many of its profiles are judged."""
+
+    bucket: int
+    turn: int
+    judged: int
+
+
 class Sides(NamedTuple):
     """Both sides of a cut: their rows, and whether a profile fits into them."""
 
@@ -92,13 +100,13 @@ class Sides(NamedTuple):
 
 
 @kernel
-def search(scales: Scales, rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, bucket: int, turn: int, place: int,
-           pause: int) -> tuple[int, int, int, int]:  # fmt: skip
+def search(scales: Scales, rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, at: Place,
+           pause: int) -> tuple[int, Place]:  # fmt: skip
     """Cut buckets in the order of their numbers, each by the first cut after which no profile learns too much.
 
-    Starts at cut number `turn` of a bucket, of which the first `place` profiles are checked. Returns why it stopped, and where:
-    a decision that needs rationals, no space left in `fits`, or `pause` reached.
+    Returns why it stopped, and where: a decision that needs rationals, no space left in `fits`, or `pause` reached.
     """
+    bucket, turn, place = at
     while bucket < min(standing.used[0], pause):
         quasi = rows.quasi[standing.order[standing.first[bucket] : standing.last[bucket]]]
         _, cuts = offers(scales, quasi, np.array([0, len(quasi)]), rule.least, rule.relaxed, truth(False), truth(False))
@@ -107,10 +115,10 @@ def search(scales: Scales, rows: Rows, rule: Rule, standing: CutState, scratch: 
             lefts = _mark_sides(standing, scratch, bucket, quasi, cuts[turn : turn + 1])
             status, place = _try_cut(rows, rule, standing, scratch, bucket, lefts, place)
             if status in (UNDECIDED, CROWDED):
-                return status, bucket, turn, place
+                return status, Place(bucket, turn, place)
             turn, place = turn + 1, 0
         bucket, turn, place = bucket + 1, 0, 0
-    return DONE if bucket == standing.used[0] else PAUSED, bucket, 0, 0
+    return DONE if bucket == standing.used[0] else PAUSED, Place(bucket, whole(0), whole(0))
 
 
 @kernel

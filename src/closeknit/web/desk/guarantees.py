@@ -271,14 +271,14 @@ def _place(models: Sequence[Any], place: int) -> int:
     return place
 
 
-def explain_guarantee(form: Mapping[str, Any], persons: bool = False) -> dict[str, str]:
+def explain_guarantee(form: Mapping[str, Any]) -> dict[str, str]:
     """Return a guarantee of the draft in one line and in plain words.
 
     >>> explain_guarantee({"k_anonymity": {"k": 6}})["text"]
     'k-anonymity, k = 6'
     """
     (model,) = models_from([dict(form)])
-    return {"text": model.describe(None), "means": _meaning(model, persons)}
+    return {"text": model.describe(None), "means": _meaning(model, persons=False)}
 
 
 def _meaning(model: Model, persons: bool) -> str:

@@ -183,7 +183,7 @@ class TablePreview:
     first: tuple[tuple[str | None, ...], ...]
 
 
-def preview_table(columns: Columns, rows: int = SHOWN_ROWS, frequent: int = FREQUENT) -> TablePreview:
+def preview_table(columns: Columns) -> TablePreview:
     """Preview a table.
 
     >>> seen = preview_table(Columns.of({"age": ["41", "30", "30"], "job": ["cook", None, "?"]}))
@@ -193,9 +193,9 @@ Frequent(value='41', rows=1)), low='30', high='41', markers=())
     >>> seen.columns[1].missing, seen.columns[1].markers, seen.first[1]
     (2, ('?',), ('30', None))
     """
-    few = columns.take(np.arange(min(rows, columns.rows)))
+    few = columns.take(np.arange(min(SHOWN_ROWS, columns.rows)))
     cells = [_cells(column) for column in few.values()]
-    seen = tuple(_column(name, column, frequent) for name, column in columns.items())
+    seen = tuple(_column(name, column) for name, column in columns.items())
     return TablePreview(columns.rows, seen, tuple(zip(*cells, strict=True)))
 
 
@@ -214,11 +214,10 @@ def _cells(column: Column) -> list[str | None]:
     return [texts.get(code) for code in column.codes.tolist()]
 
 
-def _column(name: str, column: Column, frequent: int) -> ColumnPreview:
+def _column(name: str, column: Column) -> ColumnPreview:
     seen = profile_of(name, column)
     order = np.argsort(-seen.counts, kind="stable")
-    top = order[:frequent].tolist()
-    most = tuple(Frequent(short(seen.texts[i]), int(seen.counts[i])) for i in top)
+    most = tuple(Frequent(short(seen.texts[i]), int(seen.counts[i])) for i in order[:FREQUENT].tolist())
     kind, low, high = _type(seen)
     return ColumnPreview(name, kind, seen.missing, seen.distinct, most, low, high, seen.markers)
 

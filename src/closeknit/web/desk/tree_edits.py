@@ -240,7 +240,7 @@ def export_csv(hierarchy: Hierarchy) -> str:
     return text.getvalue()
 
 
-def import_csv(text: str, *, from_data: bool, delimiter: str = DELIMITER) -> Hierarchy:
+def import_csv(text: str, *, from_data: bool) -> Hierarchy:
     """Read a hierarchy from the text of a file; if every value is an interval, it applies to numbers.
 
     `from_data`: whether it was derived from this table, so that a certificate must not disclose values that do not occur.
@@ -256,7 +256,7 @@ def import_csv(text: str, *, from_data: bool, delimiter: str = DELIMITER) -> Hie
         file = Path(folder, "hierarchy.csv")
         file.write_text(text, encoding="utf-8", newline="")
         try:
-            read = Hierarchy.read_csv(file, delimiter)
+            read = Hierarchy.read_csv(file, DELIMITER)
         except BadInput as bad:
             raise bad.replace(file="the hierarchy") from None
     ranges = [RANGE_TEXT.fullmatch(leaf) for leaf in read.tree.leaf_labels]

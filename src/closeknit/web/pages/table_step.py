@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request, UploadFile
+from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from closeknit.core.errors import BadInput
@@ -29,7 +30,17 @@ from closeknit.web.rest import read_small_text
 from closeknit.web.routing import AllCases, AllTasks, LimitedRoute, OwnCase
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
-Text = Annotated[str, Form(max_length=20)]
+Text = Annotated[str, Field(max_length=20)]
+
+
+class FormatForm(BaseModel):
+    """The format of a CSV file as the page sends it."""
+
+    delimiter: Text = ""
+    encoding: Text = ""
+    decimal: Text = ""
+    quote: Text = ""
+    thousands: Text = ""
 
 
 @router.get("/tables/{id}")
@@ -47,20 +58,10 @@ def _page(request: Request, case: OwnCase, tasks: AllTasks, errors: dict[str, st
 
 
 @router.post("/tables/{id}/format")
-def set_format(
-    request: Request,
-    case: OwnCase,
-    tasks: AllTasks,
-    delimiter: Text = "",
-    encoding: Text = "",
-    decimal: Text = "",
-    quote: Text = "",
-    thousands: Text = "",
-) -> Response:
+def set_format(request: Request, case: OwnCase, tasks: AllTasks, given: Annotated[FormatForm, Form()]) -> Response:
     """Read the file again in the given format."""
-    given = {"delimiter": "\t" if delimiter == "tab" else delimiter, "encoding": encoding, "decimal": decimal, "quote": quote}
-    given["thousands"] = " " if thousands == "space" else thousands
-    form = {key: value for key, value in given.items() if value}
+    words = {("delimiter", "tab"): "\t", ("thousands", "space"): " "}
+    form = {key: words.get((key, value), value) for key, value in given.model_dump().items() if value}
     try:
         csv_format(form)
     except BadInput as bad:
