@@ -170,9 +170,9 @@ def through(n: int, cycles: int) -> ck.Knit:
     return ck.Knit(proposals=sweeps * 2 * WIDTH * n)
 
 
-def within(n: int, seconds: float) -> int:
-    """Cycles that fit into the long time, if the default budget takes so many seconds."""
-    most, cycles = LONG * 1.1 / seconds * ck.Knit().sweeps(n), 0
+def within(n: int, seconds: float, usual: int) -> int:
+    """Cycles that fit into the long time, if the default budget of so many sweeps takes so many seconds."""
+    most, cycles = LONG * 1.1 / seconds * usual, 0
     while through(n, cycles + 1).sweeps(n) <= most:
         cycles += 1
     return cycles
@@ -204,8 +204,9 @@ def _long(requested: Problem, usual: Made, rows: int | None) -> Made | None:
     if rows is not None:
         return None
     n = len(requested.frame)
-    longer = through(n, within(n, usual.seconds))
-    return Made.by(longer, requested) if longer.sweeps(n) > ck.Knit().sweeps(n) else None
+    sweeps = ck.Knit().sweeps(n, quick=len(requested.models) == 1)  # k alone
+    longer = through(n, within(n, usual.seconds, sweeps))
+    return Made.by(longer, requested) if longer.sweeps(n) > sweeps else None
 
 
 def _warm(requested: Problem) -> None:

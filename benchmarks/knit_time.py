@@ -36,10 +36,11 @@ def run(section: Section, rows: int | None) -> None:
     names = (*knit_lines.QUOTED, *knit_lines.OURS, *knit_lines.TREE)
     requested = [knit_lines.problem(name) for name in names] if public else [lines(rows)["t=0.1"]]
     found = {one.name: curve(one, CYCLES if public else 1) for one in requested}
+    usual, quick = (ck.Knit().sweeps(len(requested[0].frame), quick) for quick in (False, True))
     section.say(
         "Tables and guarantees as in the section `knit_lines`. Each cell: loss A (seconds of processor time of all threads, "
         "from the frame to the certified release), after the start and after each cycle. A budget of so many sweeps is "
-        f"enough for it; the default has {ck.Knit().sweeps(len(requested[0].frame))}."
+        f"enough for it; the default has {usual}, and {quick} where size and diversity alone decide."
     )
     sweeps = sorted({count for points in found.values() for count in points})
     head = ["line", *(f"{count} sweeps" for count in sweeps)]

@@ -287,6 +287,24 @@ def test_more_budget_never_loses_more() -> None:
     assert losses[0] == losses[1] > losses[-1], "one sweep is no whole round; many are worth it"
 
 
+@pytest.mark.parametrize(
+    "models, sweeps",
+    [
+        ([ck.KAnonymity(4)], 170),
+        ([ck.KAnonymity(4), ck.LDiversity("disease", 3)], 170),
+        ([ck.KAnonymity(4), ck.BetaLikeness("disease", 3)], 42),
+        ([ck.KAnonymity(4), ck.TCloseness("disease", 0.4), ck.LDiversity("disease", 3)], 42),
+    ],
+)
+def test_size_and_diversity_alone_have_more_sweeps(models: list[Model], sweeps: int) -> None:
+    table = hospital(200)
+    by_default, few, many = (
+        method.run(table, models, 7, ignore_progress).partition.class_of.tolist()
+        for method in (Knit(), *(Knit(proposals=32 * 200 * count) for count in (42, 170)))
+    )
+    assert few != many and by_default == (few if sweeps == 42 else many)
+
+
 def test_the_seed_and_nothing_else_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     table, models = hospital(1200), REQUESTED["k"]
 

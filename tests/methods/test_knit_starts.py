@@ -208,7 +208,8 @@ def test_a_budget_between_whole_cycles_is_used() -> None:
 def test_the_shares_of_the_program_are_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Knit is never above what this start gives; a table with few rows for each combination of cells has none."""
     table, models = hospital(300), [ck.KAnonymity(4), ck.TCloseness("disease", 0.3)]
-    state, start, good = _state(table, models), Knit(proposals=0), Knit().run(table, models, 3, ignore_progress).partition
+    state, start = _state(table, models), Knit(proposals=0)
+    good = Knit(proposals=32 * 300 * 170).run(table, models, 3, ignore_progress).partition
     assert start_from_shares(state) is None
     assert state.loss(start.run(table, models, 4, ignore_progress).partition) > state.loss(good)
     monkeypatch.setattr(knit, "start_from_shares", lambda _: good)

@@ -72,8 +72,10 @@ SWEEPS = 2  # of each round
 LONGER = 4  # times as many rounds has the next cycle
 POOLED = (2, 3, 4)  # classes that are cut again together, in turns
 HEAT = 1.2  # mean increase of the loss that a change may cause when a cycle begins, as a share of the average loss of a row
-TINY, OF_TINY = 150, 170  # rows up to which there are so many sweeps by default
+HOTTER = 3.0  # the same where size and diversity alone decide
 USUAL, VISITS = 42, 1_400_000  # sweeps by default, and rows visited in all of them
+QUICKER = 3  # times as many rows where size and diversity alone decide
+TINY, MANY = 150, 170  # rows up to which there are so many sweeps by default, and no more anywhere
 MOST_CYCLES = 8  # in which a budget is spent again
 
 MayContinue = Callable[[Progress, int], bool]
@@ -84,7 +86,8 @@ class Knit(Method):
     """For any guarantees.
 
     Args:
-        proposals: The budget of the search; None: 42 sweeps of 32 for each row, fewer on large tables.
+        proposals: The budget of the search; None: 42 sweeps of 32 for each row, up to 170 where size and diversity
+            alone decide, fewer on large tables.
         seconds: A clock decides when to stop. The work done goes into the recipe as `proposals`, which repeat it.
 
     >>> import closeknit as ck
@@ -115,20 +118,24 @@ class Knit(Method):
         """Whether a clock decides what comes out."""
         return self.seconds is not None
 
-    def sweeps(self, n: int) -> int:
+    def sweeps(self, n: int, quick: bool = False) -> int:
         """Sweeps that the budget allows; by default fewer on large tables, yet one round.
 
         Args:
             n: the number of rows of the table.
+            quick: whether a guard of size and diversity alone decides: a sweep then takes little time.
 
         >>> [Knit().sweeps(n) for n in (30, 3_000, 30_000, 100_000, 1_000_000)], Knit(proposals=10_000).sweeps(100)
         ([170, 42, 42, 14, 2], 3)
+        >>> [Knit().sweeps(n, quick=True) for n in (3_000, 30_000, 100_000, 1_000_000)]
+        [170, 140, 42, 4]
         """
         if self.seconds is not None:
             return SWEEPS * ENDLESS
         if self.proposals is not None:
             return self.proposals // max(1, 2 * WIDTH * n)
-        return OF_TINY if n <= TINY else min(max(VISITS // n, SWEEPS), USUAL)
+        visits = QUICKER * VISITS if quick else VISITS
+        return min(max(visits // n, SWEEPS), MANY if quick or n <= TINY else USUAL)
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Knit the classes; where a guarantee is a budget of all of them, cut while it lasts."""
@@ -167,7 +174,7 @@ class Knit(Method):
         guarded = guard_of(table, models)
         knit_state = KnitState.of(table, guarded.guard, guarded.unguarded)
         progress("cutting", BEGUN)
-        best, done = _knit(_Shards.of(knit_state, models, seed, progress), self.sweeps(len(table)), clock)
+        best, done = _knit(_Shards.of(knit_state, models, seed, progress), self.sweeps(len(table), knit_state.quick), clock)
         best = min([best, *others], key=knit_state.loss)
         return self._outcome(repair_partition(table, best, models), done, clock)
 
@@ -238,7 +245,8 @@ class _Shards:
         def run(i: int) -> _Found | None:
             state, whole = self.state(i), [] if rounds == length else [rounds]
             rng, loss = np.random.default_rng([*self.seeds(i), length, *whole]), found[i].loss
-            ended = _cycle(state, found[i].partition, rounds, HEAT * loss, rng, partial(may_continue, self.reports[i]))
+            heat = loss * (HOTTER if state.quick else HEAT)
+            ended = _cycle(state, found[i].partition, rounds, heat, rng, partial(may_continue, self.reports[i]))
             if ended is None or state.loss(ended) >= loss:
                 return None if ended is None else found[i]
             return _Found(found[i].start, ended, state.loss(ended))

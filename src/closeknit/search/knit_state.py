@@ -20,7 +20,7 @@ from closeknit.core.row_sorting import groups
 from closeknit.core.table import Partition, Table
 from closeknit.kernels.counting.sorting import stable_order
 from closeknit.kernels.cutting.knit_cuts import Buckets
-from closeknit.kernels.exchange.knit_guard import Guard
+from closeknit.kernels.exchange.knit_guard import VALUES, Guard
 from closeknit.kernels.geometry.boxes import Codes, Ints, Reals, Scales, box_losses, boxes, partition_loss
 from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
 from closeknit.kernels.geometry.ranges import Costs, costs
@@ -49,6 +49,11 @@ class KnitState:
         geometry = scales(table)
         rough = [[_rough(domain, level) for level in range(LEVELS)] for domain in table.quasi_domains]
         return cls(table, geometry, costs(geometry), guard, unguarded, _buckets(guard, len(table)), rough)
+
+    @cached_property
+    def quick(self) -> bool:
+        """Whether size and diversity alone decide: no distance and no share of each value is compared for a change."""
+        return not self.unguarded and bool((self.guard.kind >= VALUES).all())
 
     @cached_property
     def points(self) -> Reals:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from closeknit.kernels.compiling import bare, truth, whole
+from closeknit.kernels.compiling import bare, whole
 from closeknit.kernels.exchange.class_state import State, take
 from closeknit.kernels.exchange.knit_guard import Guard, is_allowed, is_allowed_after
 from closeknit.kernels.exchange.knit_search import (
@@ -21,16 +21,16 @@ from closeknit.kernels.exchange.knit_search import (
     measure_wider,
     measure_without,
 )
-from closeknit.kernels.geometry.boxes import Codes, Ints
 from closeknit.kernels.geometry.ranges import Costs
 
 
 @bare
-def find_helper(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: Ints, row: int, left: float,
-                 room: float) -> tuple[int, float]:  # fmt: skip
+def find_helper(
+    costs: Costs, guard: Guard, state: State, search: Search, row: int, left: float, room: float
+) -> tuple[int, float]:
     """Find the row of a third class that takes the place of `row` in its class at the least cost; -1 if there is none."""
     c, found, least = whole(state.class_of[row]), NO_ROW, room
-    size = state.size[c]
+    order, place, size = search.order, search.place, state.size[c]
     member = whole(state.first[c])
     if member == row:
         member = whole(state.after[row])
@@ -65,7 +65,7 @@ def find_helper(costs: Costs, guard: Guard, state: State, search: Search, order:
 
 
 @bare
-def begin_class(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: Ints, row: int) -> bool:
+def begin_class(costs: Costs, guard: Guard, state: State, search: Search, row: int) -> bool:
     """Try to make a new class of `row` and of rows that their classes do not need."""
     c = whole(state.class_of[row])
     size, least = state.size[c], max(guard.k, 1)
@@ -81,13 +81,13 @@ def begin_class(costs: Costs, guard: Guard, state: State, search: Search, order:
     for j in range(state.quasi.shape[1]):
         state.ends[new, j, 0] = state.ends[new, j, 3] = state.quasi[row, j]
     state.loss[new] = 0.0
-    y, _ = _find_spare(costs, guard, state, search, order, place[row], new, room, least)
+    y, _ = _find_spare(costs, guard, state, search, row, new, room)
     for j in range(state.quasi.shape[1]):
         state.ends[new, j, 0], state.ends[new, j, 3] = np.iinfo(np.int32).max, NO_ROW
     if y < 0:
         return False
     if not is_allowed_after(guard, state.under, c, size, row, NO_ROW):
-        helper, cost = find_helper(costs, guard, state, search, order, place, row, left, room)
+        helper, cost = find_helper(costs, guard, state, search, row, left, room)
         if helper < 0:
             return False
         room -= cost
@@ -99,7 +99,7 @@ def begin_class(costs: Costs, guard: Guard, state: State, search: Search, order:
         done = 2
         take(costs, guard, state, helper, c)
     while state.size[new] < least:
-        y, gain = _find_spare(costs, guard, state, search, order, place[row], new, room, least)
+        y, gain = _find_spare(costs, guard, state, search, row, new, room)
         if y < 0:
             break
         room += gain
@@ -120,9 +120,9 @@ def begin_class(costs: Costs, guard: Guard, state: State, search: Search, order:
 
 
 @bare
-def _find_spare(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: int, new: int, room: float,
-                least: int) -> tuple[int, float]:  # fmt: skip
-    """Find the row that a new class of `least` rows takes at the least cost, and what its class gains; -1: none in the room."""
+def _find_spare(costs: Costs, guard: Guard, state: State, search: Search, row: int, new: int, room: float) -> tuple[int, float]:
+    """Find the row near `row` that a new class takes at the least cost, and what its class gains; -1: none in the room."""
+    order, place, least = search.order, search.place[row], max(guard.k, 1)
     found, best, gained = NO_ROW, room - least * state.loss[new], 0.0
     for step in range(2, 2 * search.width + 2):
         at = place + step // 2 if step % 2 == 0 else place - step // 2
@@ -154,7 +154,7 @@ def _next_free(state: State, search: Search) -> int:
 
 
 @bare
-def dissolve(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: Ints, row: int) -> bool:
+def dissolve(costs: Costs, guard: Guard, state: State, search: Search, row: int) -> bool:
     """Try to move all rows of the class of `row` to other classes, `row` first."""
     c = whole(state.class_of[row])
     size, y, done = whole(state.size[c]), whole(row), 0
@@ -163,7 +163,7 @@ def dissolve(costs: Costs, guard: Guard, state: State, search: Search, order: Co
         return False
     room = size * state.loss[c] + draw_tolerance(search)
     while y >= 0:
-        cost, to, _ = find_place(costs, guard, state, search, order, place[y], y, 0.0, room, truth(True))
+        cost, to, _ = find_place(costs, guard, state, search, y, -1.0, room)
         if to < 0:
             break
         room -= cost

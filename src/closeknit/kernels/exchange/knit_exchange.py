@@ -30,7 +30,7 @@ from closeknit.kernels.exchange.knit_search import (
     measure_wider,
 )
 from closeknit.kernels.exchange.range_clearing import clear_range
-from closeknit.kernels.geometry.boxes import Codes, Ints
+from closeknit.kernels.geometry.boxes import Codes
 from closeknit.kernels.geometry.ranges import Costs
 
 WIDTH = 16  # default number of neighbours on either side whose classes a row tries
@@ -53,15 +53,6 @@ def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, 
     (1, [1, 0, 0, 1])
     """
     n, changes = len(order), 0
-    search = Search(
-        heat, once, np.array([seed | 1], np.uint64), np.zeros(len(state.size), np.bool_),
-        np.zeros(len(state.size), np.int64), np.zeros(1, np.int64), group, mine, width,
-        np.empty(state.quasi.shape[1], np.int32), np.empty(state.quasi.shape[1], np.int32),
-        np.zeros((len(state.size), 2 * state.quasi.shape[1]), np.bool_),
-        np.zeros(len(costs.scales.node_parent), np.int32), np.full(len(state.size), not rebuild, np.bool_),
-        np.zeros(len(guard.parent), np.int32), np.zeros(1, np.int64),
-        np.full(len(state.size), not rebuild, np.bool_), np.empty((MOST_TAKEN, 3), np.int32),
-    )  # fmt: skip
     place, kept, have, count = np.empty(n, np.int64), np.empty(n, np.int32), np.zeros(len(state.size), np.bool_), 0
     for x in range(n):
         place[order[x]] = count
@@ -71,22 +62,30 @@ def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, 
         have[c] = True
         kept[count] = order[x]
         count += 1
-    order = kept[:count]  # rows of the group, and one row of a class whose rows have equal cells
+    search = Search(
+        heat, once, np.array([seed | 1], np.uint64), np.zeros(len(state.size), np.bool_),
+        np.zeros(len(state.size), np.int64), np.zeros(1, np.int64), group, mine, width, kept[:count], place,
+        np.empty(state.quasi.shape[1], np.int32), np.empty(state.quasi.shape[1], np.int32),
+        np.zeros((len(state.size), 2 * state.quasi.shape[1]), np.bool_),
+        np.zeros(len(costs.scales.node_parent), np.int32), np.full(len(state.size), not rebuild, np.bool_),
+        np.zeros(len(guard.parent), np.int32), np.zeros(1, np.int64),
+        np.full(len(state.size), not rebuild, np.bool_), np.empty((MOST_TAKEN, 3), np.int32),
+    )  # fmt: skip
     for i in range(len(visit)):
         row = whole(visit[i])
         c = state.class_of[row]
         if c < 0 or group[c] != mine:
             continue
         if state.loss[c] > 0.0 and state.size[c] > 1 and not (once and search.touched[c]):
-            if _offer_row(costs, guard, state, search, order, place, row):
+            if _offer_row(costs, guard, state, search, row):
                 changes += 1
             elif not once:
-                changes += _change_more(costs, guard, state, search, order, place, row)
+                changes += _change_more(costs, guard, state, search, row)
     return changes
 
 
 @bare
-def _offer_row(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: Ints, row: int) -> bool:
+def _offer_row(costs: Costs, guard: Guard, state: State, search: Search, row: int) -> bool:
     """Try the classes of the neighbours, nearest first, until a change is made."""
     c = whole(state.class_of[row])
     may_lose = -1  # not known yet
@@ -96,7 +95,7 @@ def _offer_row(costs: Costs, guard: Guard, state: State, search: Search, order: 
     if shrink <= 0.0 and size <= guard.k:
         return False
     moved, swapped = state.loss[c] + (size - 1) * shrink + worse, size * shrink + worse if shrink > 0.0 else 0.0
-    helper, source = NO_ROW, NO_ROW
+    order, place, helper, source = search.order, search.place, NO_ROW, NO_ROW
     turn = begin_turn(state, search, row)
     for step in range(2, 2 * search.width + 2):
         at = place[row] + step // 2 if step % 2 == 0 else place[row] - step // 2
@@ -114,7 +113,7 @@ def _offer_row(costs: Costs, guard: Guard, state: State, search: Search, order: 
             if may_lose < 0:
                 may_lose = 1 if is_allowed_after(guard, state.under, c, size, row, NO_ROW) else 0
                 if may_lose == 0 and shrink > 0.0 and not search.once:
-                    helper, cost = find_helper(costs, guard, state, search, order, place, row, left, moved)
+                    helper, cost = find_helper(costs, guard, state, search, row, left, moved)
                     if helper >= 0:
                         moved, source = moved - cost, whole(state.class_of[helper])
                         may_move = (moved - state.loss[to]) / (there + 1) if to != source else 0.0
@@ -139,14 +138,14 @@ def _offer_row(costs: Costs, guard: Guard, state: State, search: Search, order: 
 
 
 @bare
-def _change_more(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: Ints, row: int) -> bool:
+def _change_more(costs: Costs, guard: Guard, state: State, search: Search, row: int) -> bool:
     """Try the steps that change many rows of the class of `row`."""
     c = state.class_of[row]
-    if clear_range(costs, guard, state, search, order, place, row):
+    if clear_range(costs, guard, state, search, row):
         return True
-    if not search.settled[c] and begin_class(costs, guard, state, search, order, place, row):
+    if not search.settled[c] and begin_class(costs, guard, state, search, row):
         return True
-    return not search.kept[c] and dissolve(costs, guard, state, search, order, place, row)
+    return not search.kept[c] and dissolve(costs, guard, state, search, row)
 
 
 @bare

@@ -33,6 +33,8 @@ class Search(NamedTuple):
     group: Codes  # [classes]
     mine: int  # the group that is swept
     width: int  # neighbours on either side
+    order: Codes  # rows that are neighbours: those of the group, and one row of a class whose rows have equal cells
+    place: Ints  # [n] of each row in `order`, or where it would be
     lo: Codes  # [d] box of the class without the row
     hi: Codes
     tried: NDArray[np.bool_]  # [classes, 2 * d] ends, or the child of a tree, that were tried
@@ -124,9 +126,15 @@ def may_change(guard: Guard, state: State, search: Search, row: int, other: int)
 
 
 @bare
-def find_place(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: int, row: int, loss: float,
-                room: float, dissolve: bool) -> tuple[float, int, int]:  # fmt: skip
-    """Find the cheapest class for a row that leaves, or the first that costs nothing; and the row that comes for it, or -1."""
+def find_place(
+    costs: Costs, guard: Guard, state: State, search: Search, row: int, loss: float, room: float
+) -> tuple[float, int, int]:
+    """Find the cheapest class for a row that leaves, or the first that costs nothing; and the row that comes for it, or -1.
+
+    `loss` is that of its class without it; below 0 the class is dissolved, so no row comes.
+    """
+    order, place, dissolve = search.order, search.place[row], loss < 0.0
+    loss = max(loss, 0.0)
     c, found, partner, least = whole(state.class_of[row]), NO_ROW, NO_ROW, room
     turn = begin_turn(state, search, row)
     may_lose = dissolve or is_allowed_after(guard, state.under, c, state.size[c], row, NO_ROW)

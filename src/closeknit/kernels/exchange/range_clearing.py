@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from closeknit.kernels.compiling import bare, truth, whole
+from closeknit.kernels.compiling import bare, whole
 from closeknit.kernels.exchange.class_state import State, take
 from closeknit.kernels.exchange.knit_guard import Guard
 from closeknit.kernels.exchange.knit_search import MOST_TAKEN, NO_ROW, Search, draw_tolerance, find_place
-from closeknit.kernels.geometry.boxes import Codes, Ints, climb
+from closeknit.kernels.geometry.boxes import climb
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 
 FEW_CLEARED = 4  # rows taken out of a class of any size, at most; of a larger one, half of its rows
@@ -20,7 +20,7 @@ FAR = 1 << 40  # more rows than any class has
 
 
 @bare
-def clear_range(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: Ints, row: int) -> bool:
+def clear_range(costs: Costs, guard: Guard, state: State, search: Search, row: int) -> bool:
     """Try to rid the class of `row` of all rows outside a narrower range of one column: they move or are swapped together."""
     c = whole(state.class_of[row])
     column, lo, hi, count = _choose_range(costs, state, search, row)
@@ -36,7 +36,7 @@ def clear_range(costs: Costs, guard: Guard, state: State, search: Search, order:
     while y >= 0 and done < count:
         after, q = whole(state.after[y]), state.quasi[y, column]
         if q < lo or q > hi:
-            cost, to, other = find_place(costs, guard, state, search, order, place[y], y, loss, room, truth(False))
+            cost, to, other = find_place(costs, guard, state, search, y, max(loss, 0.0), room)
             if to < 0:
                 break
             room -= cost
