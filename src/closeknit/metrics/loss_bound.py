@@ -5,7 +5,8 @@ Four bounds are computed, and the largest counts. Each is valid by itself:
    for an allowed class (`kernels.counting.least_boxes`); where there are too many boxes, at least what the box of the row and
    its farthest member loses (`kernels.counting.least_classes`);
 2. *prices of rows*: prices that are raised from the first bound while no box has k rows whose prices exceed k times its loss
-   (`kernels.counting.row_prices`). A class pays for its rows, so the prices of all rows are at most the loss;
+   (`kernels.counting.row_prices`). A class pays for its rows, so the prices of all rows are at most the loss. Where values
+   have caps, the rows are those that the caps allow, for each least size of a class at which one more value is possible;
 3. *boxes*: the linear program over all boxes (`search.box_program`), where they can be listed;
 4. *groups of columns*: all columns together lose at least what groups of them lose, each group with classes of its own. A
    group has the best of the other bounds.
@@ -258,27 +259,19 @@ class _Cells:
         guard, rows, k = self.guard, self.rows, self.guard.k
         share = guard.cap_num / guard.cap_den
         caps = {v: share[guard.start[v] + 1 : guard.start[v + 1]] for v in np.flatnonzero(guard.kind == CAPS).tolist()}
+        none = np.zeros(0, np.int32)
         if not caps:
             plain = Prices(rows, self.count, np.zeros(len(nearest), np.int64), np.ones(len(nearest)), nearest)
-            return plain, [Level(k, np.full(1, float(k)), np.ones(1, np.int32), np.zeros(0, np.int32), 0, SLAB_WORK)]
+            return plain, [Level(k, np.full(1, float(k)), np.ones(1, np.int32), none, 0, SLAB_WORK)]
         v = min(caps, key=lambda v: float(caps[v].min()))
         least = np.maximum(np.ceil(1 / caps[v] - 1e-6).astype(np.int64), k)
-        cell, value = (
-            np.repeat(np.arange(len(nearest)), np.diff(rows.first)),
-            rows.node[:, v].astype(np.int64) - guard.start[v] - 1,
-        )
+        cell, value = np.repeat(np.arange(len(nearest)), np.diff(rows.first)), rows.node[:, v].astype(np.int64)
+        value -= guard.start[v] + 1  # the root comes first
         kinds = Rows(np.ascontiguousarray(rows.cells[cell]), np.arange(len(cell) + 1), rows.node, rows.rows)
-        levels = [
-            Level(
-                size,
-                np.where(least <= size, caps[v] * size, 0),
-                (least == size).astype(np.int32),
-                np.zeros(0, np.int32),
-                0,
-                SLAB_WORK,
-            )
-            for size in np.unique(least).tolist()
-        ]
+        levels = []
+        for size in np.unique(least).tolist():
+            most, wanted = np.where(least <= size, caps[v] * size, 0), (least == size).astype(np.int32)
+            levels.append(Level(size, most, wanted, none, 0, SLAB_WORK))
         return Prices(kinds, rows.rows, value, least[value] / k, nearest[cell]), levels
 
     def lower(self, prices: Prices, levels: list[Level], ranges: Ranges) -> bool:
