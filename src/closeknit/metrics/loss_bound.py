@@ -5,7 +5,8 @@ Four bounds are computed, and the largest counts. Each is valid by itself:
    for an allowed class (`kernels.counting.least_boxes`); where there are too many boxes, at least what the box of the row and
    its farthest member loses (`kernels.counting.least_classes`);
 2. *prices of rows*: prices that are raised from the first bound while no box has k rows whose prices exceed k times its loss
-   (`kernels.counting.row_prices`). A class pays for its rows, so the prices of all rows are at most the loss;
+   (`kernels.counting.row_prices`). A class pays for its rows, so the prices of all rows are at most the loss. Where values
+   have caps, the rows are those that the caps allow, for each least size of a class at which one more value is possible;
 3. *boxes*: the linear program over all boxes (`search.box_program`), where they can be listed;
 4. *groups of columns*: all columns together lose at least what groups of them lose, each group with classes of its own. A
    group has the best of the other bounds.
@@ -43,7 +44,7 @@ from closeknit.core.share_limits import ROUNDED
 from closeknit.core.table import Table
 from closeknit.kernels.counting.least_boxes import least_boxes
 from closeknit.kernels.counting.least_classes import HAIR, Rows, nearest_classes
-from closeknit.kernels.counting.row_prices import Prices, Ranges, lower_prices
+from closeknit.kernels.counting.row_prices import Level, Prices, Ranges, lower_prices
 from closeknit.kernels.exchange.knit_guard import CAPS, CLOSENESS, VALUES, Guard
 from closeknit.kernels.geometry.boxes import Scales
 from closeknit.kernels.geometry.ranges import Costs, costs, range_cost
@@ -55,7 +56,8 @@ STEPS = 2_048  # of the loss, in the bound by the nearest class
 WORK = 1 << 19  # cells visited in search of the narrowest box around one of them
 BLOCK = 64  # cells that a thread looks at between two looks at the clock
 CYCLES = (4, 8, 16, 32, 64, 128)  # passes in which prices are raised and lowered; each cycle starts from the best prices so far
-RAISES = 2.0, 0.007  # the first and the last raise of a cycle, as shares of the mean loss of the nearest classes
+RAISES = 2.0, 0.007  # the first and the last raise of a cycle, as shares of the mean price
+CAPPED_RAISES = 20.0, 0.007  # where values have caps: a rare value may be worth a hundred times what its nearest class loses
 SLAB_WORK = 1 << 32  # cells visited while prices are lowered, between two looks at the clock
 MOST_RANGES = 20_000  # of a column, in the prices of rows; the column with the most values has no limit
 MOST_BOXES = 1_500  # boxes of a group of columns
@@ -84,7 +86,9 @@ class _Request:
         least = [guard.k]  # rows of an allowed class: each guarantee may need more than k
         for v, kind in enumerate(guard.kind):
             if kind == CAPS:
-                least.append(int(np.ceil(1 / cap[guard.start[v] + 1 : guard.start[v + 1]].max() - 1e-6)))
+                here = slice(guard.start[v] + 1, guard.start[v + 1])
+                needed = cap[here][low[here] > 0]  # each class has a row of these values, which is at most its share
+                least.append(int(np.ceil(1 / (needed.min() if len(needed) else cap[here].max()) - 1e-6)))
             elif kind == VALUES:
                 least.append(int(guard.values[v]))
         return guard._replace(
@@ -136,17 +140,16 @@ def bound_table(
     if not names or len(table) == 0:
         return LossBound(loss=0.0, by=NEAREST, left_out=left_out, unmeasured=unmeasured)
     whole, request = sum(table.schema.weights()), request.narrow(names)
-    progress("nearest classes and prices", 0.0)
-    half = replace(request, ends=request.ends - seconds / 2)  # the other half is for the programs
-    found = _bound_rows(half, lambda share: progress("nearest classes and prices", share / 2))
-    loss = found.loss * sum(request.table.schema.weights()) / whole
-    found = found.model_copy(update={"loss": loss, "left_out": left_out, "unmeasured": unmeasured})
-    groups = _group_columns(request)
+    groups, early = _group_columns(request), replace(request, ends=request.ends - seconds / 2)
     total = 0.0
     for i, group in enumerate(groups):
-        progress("linear programs", 0.5 + i / len(groups) / 2)
+        progress("linear programs", i / len(groups) / 2)
         weight = sum(request.narrow(group).table.schema.weights()) / whole
-        total += weight * _bound_group(request.narrow(group))
+        total += weight * _bound_group(early.narrow(group))
+    progress("nearest classes and prices", 0.5)
+    found = _bound_rows(request, lambda share: progress("nearest classes and prices", (1 + share) / 2))
+    loss = found.loss * sum(request.table.schema.weights()) / whole
+    found = found.model_copy(update={"loss": loss, "left_out": left_out, "unmeasured": unmeasured})
     if total <= found.loss:
         return found
     by = BOXES if len(groups) == 1 else GROUPS
@@ -229,32 +232,62 @@ class _Cells:
         """
         if max(list(_ranges(self.request))[1:], default=0) > MOST_RANGES:
             return 0.0
-        ranges, price, best, highest = self._list_ranges(), nearest, nearest, 0.0
-        (first, last), done = RAISES, 0
+        ranges, (prices, levels) = self.list_ranges(), self.list_levels(nearest)
+        price, best, highest = prices.price, prices.price, 0.0
+        (first, last), done = (RAISES if len(levels) == 1 else CAPPED_RAISES), 0
+        start, rows = self.mean(nearest), len(self.request.table)
         for passes in CYCLES:
+            step = max(highest, start) * rows / float(prices.ease @ prices.size)
             for i in range(passes):
-                raised = self.mean(nearest) * first * (last / first) ** (i / passes)
-                price = np.minimum(price + raised, 1)  # a suppressed row loses 1
-                if not self._lower(price, ranges):
+                price = price + prices.ease * step * first * (last / first) ** (i / passes)
+                if self.request.suppress:
+                    price = np.minimum(price, 1)  # what a suppressed row loses
+                if not self.lower(prices._replace(price=price), levels, ranges):
                     return highest
-                if (mean := self.mean(price) - HAIR) > highest:
-                    highest, best = mean, price
+                if (mean := float(price @ prices.size) / rows - HAIR) > highest:
+                    highest, best = min(mean, 1.0), price
                 done += 1
                 report(done / sum(CYCLES))
             price = best
         return highest
 
-    def _lower(self, price: NDArray[np.float64], ranges: Ranges) -> bool:
-        """Lower prices until no box has too many high ones; False where time ends before."""
-        prices = Prices(self.rows, self.count, price)
-        for slab in range(max(int(ranges.start[-1] - ranges.start[-2]), 1)):
-            if self.request.seconds <= 0:
-                return False
-            if lower_prices(self.costs, self.guard, self.distance, ranges, prices, slab, SLAB_WORK) < 0:
-                return False
+    def list_levels(self, nearest: NDArray[np.float64]) -> tuple[Prices, list[Level]]:
+        """The prices to begin with, and the least sizes of classes that may have one more value, smaller ones first.
+
+        Where several attributes have caps, prices use those of the attribute with the least one.
+        """
+        guard, rows, k = self.guard, self.rows, self.guard.k
+        share = guard.cap_num / guard.cap_den
+        caps = {v: share[guard.start[v] + 1 : guard.start[v + 1]] for v in np.flatnonzero(guard.kind == CAPS).tolist()}
+        none = np.zeros(0, np.int32)
+        if not caps:
+            plain = Prices(rows, self.count, np.zeros(len(nearest), np.int64), np.ones(len(nearest)), nearest)
+            return plain, [Level(k, np.full(1, float(k)), np.ones(1, np.int32), none, 0, SLAB_WORK)]
+        v = min(caps, key=lambda v: float(caps[v].min()))
+        least = np.maximum(np.ceil(1 / caps[v] - 1e-6).astype(np.int64), k)
+        cell, value = np.repeat(np.arange(len(nearest)), np.diff(rows.first)), rows.node[:, v].astype(np.int64)
+        value -= guard.start[v] + 1  # the root comes first
+        kinds = Rows(np.ascontiguousarray(rows.cells[cell]), np.arange(len(cell) + 1), rows.node, rows.rows)
+        levels = []
+        for size in np.unique(least).tolist():
+            most, wanted = np.where(least <= size, caps[v] * size, 0), (least == size).astype(np.int32)
+            levels.append(Level(size, most, wanted, none, 0, SLAB_WORK))
+        return Prices(kinds, rows.rows, value, least[value] / k, nearest[cell]), levels
+
+    def lower(self, prices: Prices, levels: list[Level], ranges: Ranges) -> bool:
+        """Lower prices until no class can have higher ones than it loses; False where time ends before."""
+        for level in levels:
+            possible = level.most[prices.value] > 0
+            for slab in range(max(int(ranges.start[-1] - ranges.start[-2]), 1)):
+                if self.request.seconds <= 0:
+                    return False
+                listed = np.argsort(np.where(possible, -prices.price, 1.0), kind="stable")[: possible.sum()].astype(np.int32)
+                task = level._replace(listed=listed, slab=slab)
+                if lower_prices(self.costs, self.guard, self.distance, ranges, prices, task) < 0:
+                    return False
         return True
 
-    def _list_ranges(self) -> Ranges:
+    def list_ranges(self) -> Ranges:
         """The ranges of each column but the first, the cheapest first."""
         start, lo, hi, cost = [0, 0], [], [], []
         for j in range(1, self.rows.cells.shape[1]):

@@ -13,7 +13,7 @@ from closeknit.kernels.exchange.knit_guard import Guard
 from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 
-TRIES = 30  # times that the highest prices of a box are lowered, before all of them are
+TRIES = 8  # times that the highest prices of a box are lowered, before all of them are scaled
 
 
 class Ranges(NamedTuple):
@@ -26,27 +26,44 @@ class Ranges(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """A price for each row of a cell."""
+    """A price for each row of a cell. Where values have caps, each value has cells of its own."""
 
-    rows: Rows  # cells are in the order of their first column
+    rows: Rows
     size: Ints  # [cells] rows of each cell
+    value: Ints  # [cells] number of the value
+    ease: Reals  # [cells] how readily a price changes
     price: Reals  # [cells] of one row
+
+
+class Level(NamedTuple):
+    """The boxes to visit, and what a class in them may contain if it has one of the wanted values."""
+
+    size: int  # least rows of such a class
+    most: Reals  # [values] rows of each value in a class of this size; 0: none
+    wanted: Codes  # [values] 1 where it is
+    listed: Codes  # cells that such a class may contain, the highest price first
+    slab: int  # number of the range in the last column; with a single column there is one slab, of all boxes
+    work: int  # cells that may be visited
 
 
 class _Room(NamedTuple):
     """Space for the search."""
 
-    inside: Codes  # [d, cells] cells inside the ranges of later columns
-    top: Ints  # [k] cells with the highest prices, falling
+    lists: Codes  # [depth, cells] cells inside the ranges so far, the highest price first
+    held: Ints  # [depth] how many these are
+    spent: Reals  # [d] what the ranges of later columns lose
+    ends: Ints  # [depth, 5] where a range of the first column begins and ends, least and most each, and the list above
+    part: Reals  # [cells] rows of each listed cell in the costliest class
+    taken: Reals  # [values] rows of each value in it
     under: Codes  # [1, nodes] counts under every node of the guard
 
 
 @kernel
-def lower_prices(costs: Costs, guard: Guard, distance: Reals, ranges: Ranges, prices: Prices, slab: int, work: int) -> int:
-    """Lower prices until the k highest of each box add up to at most k times its loss.
+def lower_prices(costs: Costs, guard: Guard, distance: Reals, ranges: Ranges, prices: Prices, level: Level) -> int:
+    """Lower prices until no class of the level has higher ones than it loses, whatever its box.
 
-    Boxes with one range of the last column are visited, but not those that cannot contain an allowed class. Prices only fall,
-    so boxes that were visited stay as they are.
+    Counts of rows are real numbers. Boxes that cannot contain an allowed class are not visited. Prices only fall, so boxes that
+    were visited stay as they are.
 
     Args:
         costs: the loss of ranges.
@@ -54,8 +71,7 @@ def lower_prices(costs: Costs, guard: Guard, distance: Reals, ranges: Ranges, pr
         distance: the limit of each view of closeness, in its weights.
         ranges: the ranges of all columns but the first.
         prices: the prices, which are lowered in place.
-        slab: number of the range in the last column; with a single column there is one slab, of all boxes.
-        work: cells that may be visited.
+        level: the boxes and the classes.
 
     Returns:
         What is left of the work; below 0 boxes may be left that were not visited.
@@ -65,149 +81,163 @@ def lower_prices(costs: Costs, guard: Guard, distance: Reals, ranges: Ranges, pr
     >>> cells, first, secret = np.array([[0], [1], [4]], np.int32), np.arange(4), np.array([0, 1, 0], np.int32)
     >>> rows = Rows(cells, first, (secret + 1).reshape(3, 1), np.ones(3, np.int64))
     >>> ranges = Ranges(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
-    >>> prices = Prices(rows, np.ones(3, np.int64), np.ones(3))
-    >>> lower_prices(costs(flat_scales([5])), one_cap(secret, 2), np.zeros(1), ranges, prices, 0, 100) >= 0
+    >>> prices = Prices(rows, np.ones(3, np.int64), secret.astype(np.int64), np.ones(3), np.ones(3))
+    >>> level = Level(2, np.ones(2), np.ones(2, np.int32), np.arange(3, dtype=np.int32), 0, 100)
+    >>> lower_prices(costs(flat_scales([5])), one_cap(secret, 2), np.zeros(1), ranges, prices, level) >= 0
     True
     >>> prices.price.round(3).tolist()  # the box 0..1 loses 1/4, and 1..4 loses 3/4
     [0.25, 0.25, 1.0]
     """
-    rows, price = prices.rows, prices.price
-    cells, d = rows.cells.shape
-    room = _Room(np.empty((d, cells), np.int32), np.zeros(guard.k, np.int64), np.zeros((1, len(guard.parent)), np.int32))
-    held, at, spent, highest = np.zeros(d, np.int64), np.zeros(d, np.int64), np.zeros(d), np.zeros(d)
-    inside, left, j = room.inside, work, d - 1
-    for c in range(cells):
-        inside[j, c] = c
-        highest[j] = max(highest[j], price[c])
-    held[j], at[j] = cells, ranges.start[j] + slab - 1
+    cells, d = prices.rows.cells.shape
+    depth = d + 3 + 2 * whole(np.log2(costs.scales.size[0] + 1.0))  # both ends are halved until one code is left
+    room = _Room(np.empty((depth, cells), np.int32), np.zeros(depth, np.int64), np.zeros(d), np.zeros((2 * depth, 5), np.int64),
+                 np.zeros(cells), np.zeros(len(level.most)), np.zeros((1, len(guard.parent)), np.int32))  # fmt: skip
+    at, highest, held, spent, left, j = np.zeros(d, np.int64), np.zeros(d), room.held, room.spent, level.work, d - 1
+    held[j] = len(level.listed)
+    room.lists[j, : held[j]] = level.listed
+    at[j] = ranges.start[j] + level.slab - 1
+    highest[j] = _price_class(prices, level, room, j) / level.size
     while j < d and left >= 0:
         if j == 0:
-            left -= _lower_runs(costs, guard, distance, prices, room, held[0], spent[0])
+            left -= _lower_ranges(costs, guard, distance, prices, level, room)
             j += 1
             continue
         at[j] += 1
         x = at[j]
-        last = ranges.start[j] + slab + 1 if j == d - 1 else ranges.start[j + 1]
+        last = ranges.start[j] + level.slab + 1 if j == d - 1 else ranges.start[j + 1]
         if x >= last or spent[j] + ranges.cost[x] >= highest[j]:
             j += 1
             continue
         left -= held[j]
-        lo, hi, kept, inner, low, high, most = ranges.lo[x], ranges.hi[x], 0, 0, ranges.hi[x], ranges.lo[x], 0.0
-        for y in range(held[j]):
-            c = inside[j, y]
-            code = rows.cells[c, j]
-            if lo <= code <= hi:
-                inside[j - 1, kept] = c
-                kept += 1
-                inner += prices.size[c]
-                low, high, most = min(low, code), max(high, code), max(most, price[c])
-        spent[j - 1] = spent[j] + ranges.cost[x]
+        low, high = _keep_between(prices, level, room, j, j - 1, j, (whole(ranges.lo[x]), whole(ranges.hi[x])))
         # a box that is wider than its cells need is no stricter than the narrow one
-        if inner >= guard.k and most > spent[j - 1] and range_cost(costs, j, low, high) >= ranges.cost[x]:
+        if held[j - 1] == 0 or range_cost(costs, j, low, high) < ranges.cost[x]:
+            continue
+        spent[j - 1] = spent[j] + ranges.cost[x]
+        highest[j - 1] = _price_class(prices, level, room, j - 1) / level.size
+        if highest[j - 1] > spent[j - 1]:
             j -= 1
-            held[j], highest[j], at[j] = kept, most, ranges.start[j] - 1
+            at[j] = ranges.start[j] - 1
     return left
 
 
 @bare
-def _lower_runs(costs: Costs, guard: Guard, distance: Reals, prices: Prices, room: _Room, held: int, spent: float) -> int:
-    """Visit each range of the first column, of the cells inside all other ranges; how many cells that visits."""
-    rows, inside, k = prices.rows, room.inside[0], guard.k
-    used, full = _find_top(prices, room, 0, held, k)
-    limit, visited = _sum_top(prices, room.top, used, full, k) / k, held
-    if limit <= spent:
-        return visited
-    for x in range(held):
-        lo = rows.cells[inside[x], 0]
-        if x > 0 and rows.cells[inside[x - 1], 0] == lo:
+def _keep_between(prices: Prices, level: Level, room: _Room, above: int, below: int, j: int,
+                  ends: tuple[int, int]) -> tuple[int, int]:  # fmt: skip
+    """List the cells whose code in column j is in a range, the highest price first; return their least and largest code.
+
+    The list is empty where too few rows for a class are inside, or none that is wanted.
+    """
+    price, before, kept = prices.price, room.lists[above], room.lists[below]
+    lo, hi = ends
+    count, rows, wanted, low, high = 0, 0, False, hi, lo
+    for y in range(room.held[above]):
+        c = before[y]
+        code = whole(prices.rows.cells[c, j])
+        if lo <= code <= hi:
+            z = count
+            while z > 0 and price[kept[z - 1]] < price[c]:  # rare: prices have fallen since the list above was written
+                kept[z] = kept[z - 1]
+                z -= 1
+            kept[z] = c
+            count += 1
+            rows += prices.size[c]
+            wanted = wanted or level.wanted[prices.value[c]] == 1
+            low, high = min(low, code), max(high, code)
+    room.held[below] = count if wanted and rows >= level.size else 0
+    return low, high
+
+
+@bare
+def _price_class(prices: Prices, level: Level, room: _Room, at: int) -> float:
+    """The highest prices of a class of the level's size from a list, added up; -1 where there is none."""
+    inside, held, room.taken[:] = room.lists[at], room.held[at], 0.0
+    total, left, y = 0.0, float(level.size), 0
+    while y < held and left > 0.0:
+        c = inside[y]
+        v = prices.value[c]
+        room.part[y] = min(float(prices.size[c]), level.most[v] - room.taken[v], left)
+        room.taken[v] += room.part[y]
+        total += room.part[y] * prices.price[c]
+        left -= room.part[y]
+        y += 1
+    room.part[y:held] = 0.0
+    return total if left <= 1e-6 else -1.0
+
+
+@bare
+def _lower_ranges(costs: Costs, guard: Guard, distance: Reals, prices: Prices, level: Level, room: _Room) -> int:
+    """Visit ranges of the first column; how many cells that visits.
+
+    A node is all ranges that begin in a..b and end in e..f. Each lies between b..e and a..f. Where the costliest class of the
+    widest range has prices of at most what the narrowest range loses, the node needs no visit; else it is halved.
+    """
+    cells, ends, visited, d = prices.rows.cells, room.ends, 0, prices.rows.cells.shape[1]
+    first, last = whole(cells[room.lists[0, 0], 0]), whole(0)
+    for y in range(room.held[0]):
+        code = whole(cells[room.lists[0, y], 0])
+        first, last = min(first, code), max(last, code)
+    ends[0, 0], ends[0, 1], ends[0, 2], ends[0, 3], ends[0, 4] = first, last, first, last, 0
+    todo = 1
+    while todo > 0:
+        todo -= 1
+        a, b, e, f, above = ends[todo]
+        below = max(above + 1, d)
+        visited += room.held[above]
+        low, high = _keep_between(prices, level, room, above, below, whole(0), (a, f))
+        if room.held[below] == 0 or low > b or high < e:
             continue
-        used, full, y = whole(0), whole(0), x
-        while y < held:
-            hi = rows.cells[inside[y], 0]
-            loss = spent + range_cost(costs, 0, lo, hi)
-            if loss >= limit:
-                break
-            while y < held and rows.cells[inside[y], 0] == hi:
-                used, full = _add_top(prices, room.top, used, full, inside[y], k)
-                y += 1
-                visited += 1
-            if full >= k and _sum_top(prices, room.top, used, full, k) > k * loss:
-                visited += y - x
-                if _admits_run(guard, distance, rows, room, x, y):
-                    used, full = _lower_box(prices, room, x, y, k, loss)
+        a, f = max(a, low), min(f, high)
+        most = level.size * (room.spent[0] + (range_cost(costs, 0, b, e) if b < e else 0.0))
+        if _price_class(prices, level, room, below) <= most:
+            continue
+        if a == b and e == f:
+            if _admits_list(guard, distance, prices, room, below):
+                _lower_box(prices, level, room, below, most)
+            continue
+        for side in range(2):  # the narrow half is the last one on the stack, and visited first
+            ends[todo, 0], ends[todo, 1], ends[todo, 2], ends[todo, 3], ends[todo, 4] = a, b, e, f, below
+            if f - e > b - a:
+                ends[todo, 2 + side] = (e + f) // 2 + 1 - side
+            else:
+                ends[todo, 1 - side] = (a + b) // 2 + side
+            todo += 1
     return visited
 
 
 @bare
-def _admits_run(guard: Guard, distance: Reals, rows: Rows, room: _Room, x: int, y: int) -> bool:
-    """Whether the cells x to y - 1 may contain an allowed class; they have k rows."""
+def _admits_list(guard: Guard, distance: Reals, prices: Prices, room: _Room, at: int) -> bool:
+    """Whether the cells of a list may contain an allowed class."""
     if len(guard.kind) == 0:
         return True
     size = 0
     room.under[:] = 0
-    for z in range(x, y):
-        size += count_cell(guard, rows, room.inside[0, z], room.under, whole(1))
+    for y in range(room.held[at]):
+        size += count_cell(guard, prices.rows, room.lists[at, y], room.under, whole(1))
     return admits(guard, distance, room.under[0], size)
 
 
 @bare
-def _lower_box(prices: Prices, room: _Room, x: int, y: int, k: int, loss: float) -> tuple[int, int]:
-    """Lower the k highest prices of the cells x to y - 1 until they add up to k times the loss, with the least change."""
-    price, size, top = prices.price, prices.size, room.top
-    for step in range(TRIES + 2):
-        used, full = _find_top(prices, room, x, y, k)
-        over = _sum_top(prices, top, used, full, k) - k * loss
-        if over <= 0.0:
+def _lower_box(prices: Prices, level: Level, room: _Room, at: int, most: float) -> None:
+    """Lower the prices of the costliest class of a list until they add up to `most`, with the least change."""
+    price, part, inside, held = prices.price, room.part, room.lists[at], room.held[at]
+    for step in range(TRIES + 1):
+        total = _price_class(prices, level, room, at)
+        if total <= most:
             break
-        if step >= TRIES:
-            for z in range(x, y):
-                price[room.inside[0, z]] = min(price[room.inside[0, z]], loss)
-            continue
         across = 0.0
-        for z in range(used):
-            part = min(size[top[z]], k) - (full - k if z == used - 1 else 0)
-            across += part * part / size[top[z]]
-        for z in range(used):
-            part = min(size[top[z]], k) - (full - k if z == used - 1 else 0)
-            price[top[z]] = max(0.0, price[top[z]] - 1.0000001 * over * part / size[top[z]] / across)
-    return _find_top(prices, room, x, y, k)
-
-
-@bare
-def _find_top(prices: Prices, room: _Room, x: int, y: int, k: int) -> tuple[int, int]:
-    """Store the cells with the k highest prices of x to y - 1; how many cells these are, and how many rows they have."""
-    used, full = whole(0), whole(0)
-    for z in range(x, y):
-        used, full = _add_top(prices, room.top, used, full, room.inside[0, z], k)
-    return used, full
-
-
-@bare
-def _add_top(prices: Prices, top: Ints, used: int, full: int, c: int, k: int) -> tuple[int, int]:
-    """Insert a cell where it has one of the k highest prices."""
-    price, size = prices.price, prices.size
-    if full >= k and price[c] <= price[top[used - 1]]:
-        return used, full
-    rows = min(size[c], k)
-    if full >= k and full - min(size[top[used - 1]], k) + rows >= k:
-        full -= min(size[top[used - 1]], k)
-        used -= 1
-    y = used
-    while y > 0 and price[top[y - 1]] < price[c]:
-        top[y] = top[y - 1]
-        y -= 1
-    top[y] = c
-    used, full = used + 1, full + rows
-    while full - min(size[top[used - 1]], k) >= k:
-        full -= min(size[top[used - 1]], k)
-        used -= 1
-    return used, full
-
-
-@bare
-def _sum_top(prices: Prices, top: Ints, used: int, full: int, k: int) -> float:
-    """The sum of the k highest prices."""
-    total = 0.0
-    for y in range(used):
-        total += min(prices.size[top[y]], k) * prices.price[top[y]]
-    return total - (full - k) * prices.price[top[used - 1]]
+        for y in range(held):
+            across += prices.ease[inside[y]] * part[y] * part[y] / prices.size[inside[y]]
+        for y in range(held):
+            c = inside[y]
+            if step == TRIES:
+                price[c] *= 0.9999999 * most / total
+            elif part[y] > 0.0:
+                change = 1.0000001 * (total - most) * prices.ease[c] * part[y] / prices.size[c] / across
+                price[c] = max(0.0, price[c] - change)
+        for y in range(1, held):
+            c, z = inside[y], y
+            while z > 0 and price[inside[z - 1]] < price[c]:
+                inside[z] = inside[z - 1]
+                z -= 1
+            inside[z] = c
