@@ -41,7 +41,8 @@ from closeknit.streams.stream import Emission, Emissions
 
 Flags = NDArray[np.bool_]
 
-PHASE = 32  # a cut takes the last 1 / PHASE of the delay
+PHASE, LONG_PHASE = 128, 32  # a cut takes the last 1 / PHASE of the delay; 1 / LONG_PHASE of a time, when rows may be rare
+LEAST_PHASE = 16  # rows over which a cut is spread, but at most 1 / LONG_PHASE of the delay
 SLICES = 256  # steps in which rows are cut and published
 SAMPLED = 1024  # the most rows by which a cut is chosen; twice as many where k is large
 TRIES, TRIES_LARGE = 6, 3  # cuts that are followed by default, and where k is large
@@ -116,7 +117,8 @@ class KnitStream(KnnStream):
         large = self.k >= LARGE
         self.tries = whole("tries", tries, least=0) if tries is not None else TRIES_LARGE if large else TRIES
         self.sampled = 2 * SAMPLED if large else SAMPLED
-        self.phase = self.delta / PHASE if self.timed else self.delta // PHASE
+        longest = self.delta / LONG_PHASE if self.timed else self.delta // LONG_PHASE
+        self.phase = longest if self.timed else min(longest, max(LEAST_PHASE, self.delta // PHASE))
         self.pooled = max(self.sampled, POOLED * self.k)
         self.pieces: list[Piece] = []  # the last one is cut first
         self.began = 0.0  # when the first piece was formed: a position, or seconds
