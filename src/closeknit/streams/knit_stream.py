@@ -225,11 +225,12 @@ class KnitStream(KnnStream):
         sample, axes = piece.sample(self.sampled), self.coder.axes
         ties = np.arange(len(sample))
         rows = self.pending.quasi(sample)
+        columns = [_narrow(column) for column in np.ascontiguousarray(rows.T)]
         if len(sample) == len(piece.positions):
             ties = self.choice("ties", int(sample[0]), len(sample)).permutation(len(sample))
             costs = range_costs(axes, rows.min(axis=0)[None], rows.max(axis=0)[None])[0] * axes.weight
-            ties = ties[np.lexsort(rows[ties].T[np.argsort(costs, kind="stable")])]
-        return replace(piece, rows=rows, orders=ties[np.argsort(rows[ties].T, axis=1, kind="stable")])
+            ties = ties[np.lexsort([columns[j][ties] for j in np.argsort(costs, kind="stable")])]
+        return replace(piece, rows=rows, orders=np.stack([ties[np.argsort(each[ties], kind="stable")] for each in columns]))
 
     def _polish(self, classes: list[Ints]) -> list[Ints]:
         """The classes after rows have moved between them, if they still meet the guarantees."""
@@ -266,3 +267,11 @@ class KnitStream(KnnStream):
         for name in ("began", "rows", "left", "tried"):
             setattr(self, name, state[name])
         self.pieces = [Piece(positions, formed) for positions, formed in state["pieces"]]
+
+
+def _narrow(column: Reals) -> NDArray[Any]:
+    """The same order in 16 bits where all values are whole numbers near each other: these are sorted in a third of the time."""
+    above = column - column.min()
+    if above.max() < 2**16 and (above == (short := above.astype(np.uint16))).all():
+        return short
+    return column

@@ -117,14 +117,14 @@ def keep_orders(orders: Ints, inside: Flags) -> Ints:
     for row in range(n):
         number[row] = size
         size += inside[row]
-    kept = np.empty((d, size), np.int64)
+    kept = np.empty(d * size + 1, np.int64)  # without a branch, as in `_take_side`
     for j in range(d):
-        at = 0
+        at = j * size
         for i in range(n):
-            if inside[orders[j, i]]:
-                kept[j, at] = number[orders[j, i]]
-                at += 1
-    return kept
+            row = orders[j, i]
+            kept[at] = number[row]
+            at += inside[row]
+    return kept[: d * size].reshape(d, size)
 
 
 @kernel
