@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import closeknit as ck
 from closeknit.core.columns import Columns
-from closeknit.kernels.geometry.declared_axes import box_costs, boxes_of
-from closeknit.kernels.streaming.looking_cuts import propose_cuts
+from closeknit.kernels.geometry.declared_axes import NUMBER, Axes, Reals, box_costs, boxes_of, range_costs
+from closeknit.kernels.streaming.looking_cuts import measure_sides, propose_cuts
 from closeknit.kernels.streaming.peeled_boxes import NEVER, peel_box
 from closeknit.kernels.streaming.polishing import polish_classes
 from closeknit.streams import knit_stream
@@ -83,12 +83,12 @@ def test_every_piece_meets_the_guarantees_and_no_row_is_in_two(monkeypatch: pyte
 
 
 def test_a_cut_is_published_step_by_step() -> None:
-    """In the last 32nd of the delay, evenly: no row waits for the work of all others."""
-    stream, out = KnitStream(schema(False), k=5, delta=3200, seed=1), []
-    for row in many(3400):
+    """In the last 128th of the delay, evenly: no row waits for the work of all others."""
+    stream, out = KnitStream(schema(False), k=5, delta=12_800, seed=1), []
+    for row in many(13_000):
         out.append(len(stream.push(row)))
-    assert sum(out[:3101]) == 0 and sum(out[3101:3201]) == 3101
-    assert max(out) <= 5 * 3101 // 100 and sum(count > 0 for count in out) > 80
+    assert sum(out[:12_701]) == 0 and sum(out[12_701:12_801]) == 12_701
+    assert max(out) <= 5 * 12_701 // 100 and sum(count > 0 for count in out) > 80
 
 
 def test_parts_of_a_piece_keep_their_orders() -> None:
@@ -101,15 +101,21 @@ def test_parts_of_a_piece_keep_their_orders() -> None:
     assert part.rows.tolist() == rows[part.positions - 100].tolist()
 
 
-@slow
-@given(st.integers(0, 2**32), st.integers(2, 60), st.integers(1, 9))
-def test_a_peeled_box_is_what_its_bounds_say(seed: int, size: int, least: int) -> None:
-    """Its rows are all rows between its bounds, each side has enough of them, and its value is that of the two boxes."""
+def any_rows(seed: int, size: int) -> tuple[np.random.Generator, Axes, Reals]:
+    """Rows of a number, a tree and a column without order, some of them missing."""
     chance, axes = np.random.default_rng(seed), KnitStream(schema(), 2, 9).coder.axes
     rows = chance.integers(0, [100, len(axes.leaf_node) // 2, 2], (size, 3)).astype(float)
     absent = chance.random((size, 3)) < 0.05
     rows[absent] = np.broadcast_to(axes.missing, rows.shape)[absent]
-    worth, inside, bounds = chance.random(size + 1), np.zeros(size, dtype=bool), np.zeros((2, 3))
+    return chance, axes, rows
+
+
+@slow
+@given(st.integers(0, 2**32), st.integers(2, 60), st.integers(1, 9))
+def test_a_peeled_box_is_what_its_bounds_say(seed: int, size: int, least: int) -> None:
+    """Its rows are all rows between its bounds, each side has enough of them, and its value is that of the two boxes."""
+    chance, axes, rows = any_rows(seed, size)
+    worth, inside, bounds = chance.random((2, size + 1)), np.zeros(size, dtype=bool), np.zeros((2, 3))
     value = peel_box(axes, rows, np.argsort(rows.T, axis=1, kind="stable"), float(least), worth, inside, bounds)
     if value == NEVER:
         assert not inside.any()
@@ -117,8 +123,29 @@ def test_a_peeled_box_is_what_its_bounds_say(seed: int, size: int, least: int) -
     assert inside.tolist() == ((rows >= bounds[0]) & (rows <= bounds[1])).all(axis=1).tolist()
     counts = np.bincount(~inside, minlength=2)
     assert counts.min() >= least
-    losses = box_costs(axes, *boxes_of(rows, (~inside).astype(np.int64), 2))
-    assert value == pytest.approx(float(counts @ (losses * worth[counts])))
+    costs = range_costs(axes, *boxes_of(rows, (~inside).astype(np.int64), 2)) * axes.weight
+    kept = worth[(axes.kind != NUMBER).astype(int)][:, counts].T  # by side and column
+    assert value == pytest.approx(float(counts @ (costs * kept).sum(axis=1)))
+
+
+@slow
+@given(st.integers(0, 2**32), st.integers(2, 60), st.integers(1, 9), st.booleans())
+def test_sides_are_measured_as_their_boxes(seed: int, size: int, least: int, backwards: bool) -> None:
+    """For every cut that leaves enough rows on both sides, also where a side has only some of all rows."""
+    chance, axes, rows = any_rows(seed, size)
+    some = np.flatnonzero(chance.random(size) < 0.8)
+    orders = some[np.argsort(rows[some].T, axis=1, kind="stable")]
+    n, place, losses = len(some), np.zeros(size, np.int64), np.full((2, size + 1), np.nan)
+    if n < max(2 * least, 2):
+        return
+    cut = chance.permutation(orders[0]) if seed % 2 else orders[0]
+    place[cut] = np.arange(n)
+    measure_sides(axes, rows.T.copy(), orders, place, np.bool_(backwards), np.int64(least), losses)
+    for i in range(least, n - least + 1):
+        side = rows[cut[n - i :] if backwards else cut[:i]]
+        costs = range_costs(axes, side.min(axis=0)[None], side.max(axis=0)[None])[0] * axes.weight
+        numbers = axes.kind == NUMBER
+        assert losses[:, i] == pytest.approx([costs[numbers].sum(), costs[~numbers].sum()])
 
 
 def test_a_cut_of_two_columns_is_found_where_no_column_alone_divides_the_rows_well() -> None:

@@ -3,7 +3,8 @@
 A cut sends the rows between two places in the order of one column to one side. In a small piece that may divide rows of equal
 value: otherwise a piece with few values stays large. Its value is the loss that both sides are expected to have after further
 cuts: a side of i rows has room for m = i // k classes, and its loss is taken as the loss of its box times m ** -decay. So a cut
-that leaves k - 1 rows over is worth less than one that leaves none.
+that leaves k - 1 rows over is worth less than one that leaves none. Where k is large, the decay is steeper in columns of
+numbers: few more cuts of a small piece are in trees.
 
 In a small piece one more cut is tried: a box of several columns (`peeled_boxes`) against all other rows.
 
@@ -21,6 +22,7 @@ from closeknit.kernels.streaming.peeled_boxes import NEAR, NEVER, Flags, last_of
 
 DECAY, MOST_DECAY = 0.9, 0.12  # of the loss with the number of classes, for one column, and at most: see docs/knit_stream.md
 DECAY_LARGE = 0.1  # the same where k is large, for any number of columns
+STEEP, BEND = 0.2, 8.0  # the same for columns of numbers where k is large, up to so many classes
 DIVIDED = 8  # times k: a cut may divide rows of equal value in a piece with fewer rows
 LARGE = 50  # k from which a cut is followed one cut further, not two, and the numbers named so are used
 PEELABLE, PEELABLE_LARGE = 16, 32  # times k: a box of several columns is peeled in a piece with fewer rows
@@ -98,7 +100,7 @@ def _peel(axes: Axes, rows: Reals, orders: Ints, person_of: Ints, k: int, share:
     persons = len(rows) if len(person_of) == 0 else 0
     for person in person_of:
         persons = max(persons, person + 1)
-    least, worth = k * share * len(rows) / persons, np.empty(len(rows) + 1)
+    least, worth = k * share * len(rows) / persons, np.empty((2, len(rows) + 1))
     _weigh_sizes(k, len(orders), least, worth)
     return peel_box(axes, rows, orders, least, worth, inside, bounds) < NEVER
 
@@ -115,14 +117,14 @@ def keep_orders(orders: Ints, inside: Flags) -> Ints:
     for row in range(n):
         number[row] = size
         size += inside[row]
-    kept = np.empty((d, size), np.int64)
+    kept = np.empty(d * size + 1, np.int64)  # without a branch, as in `_take_side`
     for j in range(d):
-        at = 0
+        at = j * size
         for i in range(n):
-            if inside[orders[j, i]]:
-                kept[j, at] = number[orders[j, i]]
-                at += 1
-    return kept
+            row = orders[j, i]
+            kept[at] = number[row]
+            at += inside[row]
+    return kept[: d * size].reshape(d, size)
 
 
 @kernel
@@ -142,7 +144,11 @@ def _look_further(axes: Axes, columns: Reals, orders: Ints, person_of: Ints, k: 
     d = len(orders)
     first, last, values, total = np.zeros(d, np.int64), np.zeros(d, np.int64), np.empty(d), 0.0
     for other in range(2):
-        side, inner = _take_side(orders, inside, other == 1), np.zeros(columns.shape[1], np.bool_)
+        size = _count_side(orders, inside, other == 1)
+        if size < 2 * k * share:
+            total += size * _measure_side(axes, columns, orders, inside, other == 1)
+            continue
+        side, inner = _take_side(orders, inside, other == 1, size), np.zeros(columns.shape[1], np.bool_)
         whole = _scan_columns(axes, columns, side, person_of, k, share, first, last, values)
         j = _find_least(values)
         if values[j] == NEVER:
@@ -160,27 +166,53 @@ def _look_ahead(axes: Axes, columns: Reals, orders: Ints, person_of: Ints, k: in
     d = len(orders)
     first, last, values, total = np.zeros(d, np.int64), np.zeros(d, np.int64), np.empty(d), 0.0
     for other in range(2):
-        side = _take_side(orders, inside, other == 1)
+        size = _count_side(orders, inside, other == 1)
+        if size < 2 * k * share:
+            total += size * _measure_side(axes, columns, orders, inside, other == 1)
+            continue
+        side = _take_side(orders, inside, other == 1, size)
         whole = _scan_columns(axes, columns, side, person_of, k, share, first, last, values)
         total += min(values[_find_least(values)], whole)
     return total
 
 
-@kernel
-def _take_side(orders: Ints, inside: Flags, other: bool) -> Ints:
-    """The orders of the rows inside alone, or of all others."""
-    d, n = orders.shape
+@bare
+def _count_side(orders: Ints, inside: Flags, other: bool) -> int:
+    """The number of rows inside, or of all others."""
     size = 0
-    for i in range(n):
+    for i in range(orders.shape[1]):
         size += inside[orders[0, i]] != other
-    side = np.empty((d, size), np.int64)
+    return size
+
+
+@bare
+def _measure_side(axes: Axes, columns: Reals, orders: Ints, inside: Flags, other: bool) -> float:
+    """The loss of the box of the rows inside, or of all others."""
+    loss = 0.0
+    for q in range(len(orders)):
+        lowest, highest = 0, orders.shape[1] - 1
+        while inside[orders[q, lowest]] == other:
+            lowest += 1
+        while inside[orders[q, highest]] == other:
+            highest -= 1
+        loss += axes.weight[q] * range_cost(axes, q, columns[q, orders[q, lowest]], columns[q, orders[q, highest]])
+    return loss
+
+
+@kernel
+def _take_side(orders: Ints, inside: Flags, other: bool, size: int) -> Ints:
+    """The orders of the rows inside alone, or of all others. Every row is written, and the next over it if it is not taken:
+    a branch would be predicted wrongly for every second row.
+    """
+    d, n = orders.shape
+    side = np.empty(d * size + 1, np.int64)
     for q in range(d):
-        at = 0
+        at = q * size
         for i in range(n):
-            if inside[orders[q, i]] != other:
-                side[q, at] = orders[q, i]
-                at += 1
-    return side
+            row = orders[q, i]
+            side[at] = row
+            at += inside[row] != other
+    return side[: d * size].reshape(d, size)
 
 
 @kernel
@@ -189,9 +221,9 @@ def _scan_columns(
 ) -> float:
     """Find the best cut of each column and its value, NEVER if there is none; return the value of no cut."""
     d, n = orders.shape
-    ends, before, after = np.empty((2, d)), np.empty(n + 1), np.empty(n + 1)
+    ends, before, after = np.empty((2, d)), np.empty((2, n + 1)), np.empty((2, n + 1))
     left, right, seen = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64), np.zeros(len(person_of), np.bool_)
-    worth, whole, least = np.empty(n + 1), 0.0, k * share
+    worth, whole, least = np.empty((2, n + 1)), 0.0, k * share
     for j in range(d):
         values[j], ends[0, j], ends[1, j] = NEVER, columns[j, orders[j, 0]], columns[j, orders[j, n - 1]]
         whole += axes.weight[j] * range_cost(axes, j, ends[0, j], ends[1, j])
@@ -200,19 +232,23 @@ def _scan_columns(
     _weigh_sizes(k, len(orders), least, worth)
     for i in range(n + 1):
         left[i] = right[i] = i
+    fewest, place = np.int64(np.ceil(least)), np.empty(columns.shape[1], np.int64)
     divides = share == 1.0 and n < DIVIDED * k
     for j in range(d):
         order = orders[j]
         if range_cost(axes, j, ends[0, j], ends[1, j]) <= 0.0:
             continue
-        _measure_sides(axes, columns, order, truth(False), ends, before)
-        _measure_sides(axes, columns, order, truth(True), ends, after)
+        for i in range(n):
+            place[order[i]] = i
+        measure_sides(axes, columns, orders, place, truth(False), fewest, before)
+        measure_sides(axes, columns, orders, place, truth(True), fewest, after)
         if len(person_of) > 0:
             _count_persons(order, person_of, truth(False), seen, left)
             _count_persons(order, person_of, truth(True), seen, right)
-        for i in range(1, n):
+        for i in range(fewest, n - fewest + 1):
             if left[i] >= least and right[n - i] >= least and (divides or columns[j, order[i - 1]] < columns[j, order[i]]):
-                value = i * before[i] * worth[i] + (n - i) * after[n - i] * worth[n - i]
+                value = i * (before[0, i] * worth[0, i] + before[1, i] * worth[1, i])
+                value += (n - i) * (after[0, n - i] * worth[0, n - i] + after[1, n - i] * worth[1, n - i])
                 if value < values[j] - NEAR:
                     values[j], first[j], last[j] = value, 0, i
         if axes.kind[j] != NUMBER:
@@ -226,41 +262,74 @@ def _scan_columns(
 
 @bare
 def _weigh_sizes(k: int, d: int, least: float, worth: Reals) -> None:
-    """The share of its loss that a side of each size is expected to keep."""
+    """The shares of its loss that a side of each size is expected to keep: in columns of numbers, and in others."""
     decay = min(DECAY / d, MOST_DECAY) if k < LARGE else DECAY_LARGE
-    classes, kept = 1.0, 1.0
-    for i in range(len(worth)):
+    steeper = 0.0 if k < LARGE else STEEP - DECAY_LARGE
+    classes, kept, kept_of_numbers = 1.0, 1.0, 1.0
+    for i in range(worth.shape[1]):
         if i >= (classes + 1.0) * least:
             classes = np.floor(i / least)
             kept = classes**-decay
-        worth[i] = kept
+            kept_of_numbers = kept * min(classes, BEND) ** -steeper
+        worth[0, i], worth[1, i] = kept_of_numbers, kept
 
 
 @bare
-def _measure_sides(axes: Axes, columns: Reals, order: Ints, backwards: bool, ends: Reals, losses: Reals) -> None:
-    """The loss of the box of the first i rows, for every i, from either end.
+def measure_sides(axes: Axes, columns: Reals, orders: Ints, place: Ints, backwards: bool, least: int, losses: Reals) -> None:
+    """The loss of the box of the first i rows of an order, from either end, for every i that leaves `least` rows on both sides.
 
-    Column by column: each adds its increases, and its loop ends where it has reached its `ends`.
+    Column by column. From its lowest value on, a row bounds the first i rows if none of those before it in the column's order
+    is among them. So few rows of every order are looked at: about n / least, if columns are independent.
+
+    Args:
+        axes: the geometry of the quasi columns.
+        columns: the values.
+        orders: for each column the rows in ascending order.
+        place: the place of each row in the order that is cut.
+        backwards: whether its last rows are measured.
+        least: the fewest rows of a side.
+        losses: by kind of column and number of rows; changed.
     """
-    n = len(order)
-    for i in range(n + 1):
-        losses[i] = 0.0
-    for q in range(len(columns)):
-        column, first, final = columns[q], ends[0, q], ends[1, q]
-        lo = hi = column[order[n - 1] if backwards else order[0]]
+    n, d = orders.shape[1], len(orders)
+    for i in range(least, n - least + 1):
+        losses[0, i] = 0.0
+        losses[1, i] = 0.0
+    for q in range(d):
+        column, order, kind = columns[q], orders[q], 0 if axes.kind[q] == NUMBER else 1
+        if column[order[0]] == column[order[n - 1]]:
+            losses[kind, least] += axes.weight[q] * range_cost(axes, q, column[order[0]], column[order[0]])
+            continue
+        at_lo, at_hi, lo_place, hi_place = -1, n, n - least, n - least
+        at_lo, lo_place = _find_earlier(order, place, at_lo, 1, lo_place, backwards)
+        at_hi, hi_place = _find_earlier(order, place, at_hi, -1, hi_place, backwards)
+        lo, hi = column[order[at_lo]], column[order[at_hi]]
         cost = axes.weight[q] * range_cost(axes, q, lo, hi)
-        losses[1] += cost
-        for i in range(1, n):
-            if lo == first and hi == final:
-                break
-            x = column[order[n - 1 - i] if backwards else order[i]]
-            if x < lo or x > hi:
-                lo, hi = min(lo, x), max(hi, x)
-                more = axes.weight[q] * range_cost(axes, q, lo, hi)
-                losses[i + 1] += more - cost
-                cost = more
-    for i in range(1, n):
-        losses[i + 1] += losses[i]
+        while lo_place >= least or hi_place >= least:
+            start = max(lo_place, hi_place)
+            if lo_place > hi_place:
+                at_lo, lo_place = _find_earlier(order, place, at_lo, 1, lo_place, backwards)
+            else:
+                at_hi, hi_place = _find_earlier(order, place, at_hi, -1, hi_place, backwards)
+            if lo != column[order[at_lo]] or hi != column[order[at_hi]]:
+                lo, hi = column[order[at_lo]], column[order[at_hi]]
+                less = axes.weight[q] * range_cost(axes, q, lo, hi)
+                losses[kind, start + 1] += cost - less
+                cost = less
+        losses[kind, least] += cost
+    for i in range(least, n - least):
+        losses[0, i + 1] += losses[0, i]
+        losses[1, i + 1] += losses[1, i]
+
+
+@bare
+def _find_earlier(order: Ints, place: Ints, at: int, step: int, before: int, backwards: bool) -> tuple[int, int]:
+    """The next row of an order whose place is lower, and its place."""
+    n = len(order)
+    while True:
+        at += step
+        found = n - 1 - place[order[at]] if backwards else place[order[at]]
+        if found < before:
+            return at, found
 
 
 @bare
@@ -291,11 +360,12 @@ def _find_largest_run(axes: Axes, columns: Reals, order: Ints, j: int) -> tuple[
 @bare
 def _measure_run(axes: Axes, columns: Reals, order: Ints, start: int, end: int, ends: Reals, worth: Reals) -> float:
     """The value of a cut between some rows in the middle of an order and all others."""
-    n, size, inner, outer = len(order), end - start, 0.0, 0.0
+    n, size, value = len(order), end - start, 0.0
     for q in range(len(columns)):
-        inner += _measure_some(axes, columns, order, start, end, q, ends)
-        outer += _measure_some(axes, columns, order, end, n + start, q, ends)
-    return size * inner * worth[size] + (n - size) * outer * worth[n - size]
+        kept = worth[0 if axes.kind[q] == NUMBER else 1]
+        value += size * kept[size] * _measure_some(axes, columns, order, start, end, q, ends)
+        value += (n - size) * kept[n - size] * _measure_some(axes, columns, order, end, n + start, q, ends)
+    return value
 
 
 @bare

@@ -48,7 +48,7 @@ def peel_box(axes: Axes, rows: Reals, orders: Ints, least: float, worth: Reals, 
         rows: the rows, or a sample of them.
         orders: for each column the rows in ascending order.
         least: the fewest rows of a side.
-        worth: for each number of rows the share of its loss that a side is expected to keep.
+        worth: for each number of rows the share of its loss that a side is expected to keep: in columns of numbers, in others.
         inside: whether each row is in the box; changed.
         bounds: the lowest and the highest value of each column in the box; infinite at an end that is not cut; changed.
 
@@ -56,7 +56,7 @@ def peel_box(axes: Axes, rows: Reals, orders: Ints, least: float, worth: Reals, 
     >>> rows = np.array([[1.0, 1.0], [2.0, 2.0], [1.0, 9.0], [9.0, 1.0]])
     >>> inside, bounds = np.zeros(4, np.bool_), np.zeros((2, 2))
     >>> orders = np.argsort(rows.T, axis=1, kind="stable")
-    >>> value = peel_box(number_axes([10.0, 10.0]), rows, orders, 2.0, np.ones(5), inside, bounds)
+    >>> value = peel_box(number_axes([10.0, 10.0]), rows, orders, 2.0, np.ones((2, 5)), inside, bounds)
     >>> inside.tolist(), bounds[1].tolist()
     ([True, True, False, False], [2.0, 2.0])
     """
@@ -70,9 +70,9 @@ def peel_box(axes: Axes, rows: Reals, orders: Ints, least: float, worth: Reals, 
         state.outer[1, j] = state.bounds[0, j] = -np.inf
     best, remaining = NEVER, n
     while True:
-        j, loss = _find_step(axes, state, remaining, least)
+        j = _find_step(axes, state, remaining, least)
         if n - remaining >= least:
-            value = remaining * loss * worth[remaining] + (n - remaining) * _measure_outer(axes, state) * worth[n - remaining]
+            value = _measure_boxes(axes, state, remaining, worth)
             if value < best - NEAR:
                 best = value
                 for q in range(d):
@@ -85,9 +85,9 @@ def peel_box(axes: Axes, rows: Reals, orders: Ints, least: float, worth: Reals, 
 
 
 @bare
-def _find_step(axes: Axes, state: Peeling, remaining: int, least: float) -> tuple[int, float]:
-    """Find the column with the best next step, -1 if there is none, and the loss of the box."""
-    found, loss = -1, 0.0
+def _find_step(axes: Axes, state: Peeling, remaining: int, least: float) -> int:
+    """Find the column with the best next step, -1 if there is none."""
+    found = -1
     state.keep[0] = NEAR
     for j in range(len(state.orders)):
         order = state.orders[j]
@@ -96,7 +96,6 @@ def _find_step(axes: Axes, state: Peeling, remaining: int, least: float) -> tupl
         while state.gone[order[state.ends[1, j]]]:
             state.ends[1, j] -= 1
         cost = axes.weight[j] * range_cost(axes, j, _end(state, j, 0), _end(state, j, 1))
-        loss += cost
         if cost <= 0.0:
             continue
         if axes.kind[j] != NUMBER:
@@ -106,7 +105,7 @@ def _find_step(axes: Axes, state: Peeling, remaining: int, least: float) -> tupl
             better = _try_end(axes, state, j, cost, remaining, least, truth(True)) or better
         if better:
             found = j
-    return found, loss
+    return found
 
 
 @bare
@@ -239,8 +238,12 @@ def _remove(axes: Axes, state: Peeling, row: int) -> bool:
 
 
 @bare
-def _measure_outer(axes: Axes, state: Peeling) -> float:
-    loss = 0.0
+def _measure_boxes(axes: Axes, state: Peeling, remaining: int, worth: Reals) -> float:
+    """The value of the cut between the rows that remain and those that were removed."""
+    value, removed = 0.0, len(state.rows) - remaining
     for j in range(state.rows.shape[1]):
-        loss += axes.weight[j] * range_cost(axes, j, state.outer[0, j], state.outer[1, j])
-    return loss
+        kept = worth[0 if axes.kind[j] == NUMBER else 1]
+        inner = range_cost(axes, j, _end(state, j, 0), _end(state, j, 1)) * remaining * kept[remaining]
+        outer = range_cost(axes, j, state.outer[0, j], state.outer[1, j]) * removed * kept[removed]
+        value += axes.weight[j] * (inner + outer)
+    return value
