@@ -287,19 +287,15 @@ def test_more_budget_never_loses_more() -> None:
     assert losses[0] == losses[1] > losses[-1], "one sweep is no whole round; many are worth it"
 
 
-@pytest.mark.parametrize(
-    "models, sweeps",
-    [
-        ([ck.KAnonymity(4)], 170),
-        ([ck.KAnonymity(4), ck.LDiversity("disease", 3)], 170),
-        ([ck.KAnonymity(4), ck.BetaLikeness("disease", 3)], 42),
-        ([ck.KAnonymity(4), ck.TCloseness("disease", 0.4), ck.LDiversity("disease", 3)], 42),
-    ],
-)
+THREE = ck.LDiversity("disease", 3)
+CAPS, NEAR = ck.BetaLikeness("disease", 3), ck.TCloseness("disease", 0.4)
+
+
+@pytest.mark.parametrize("models, sweeps", [([], 170), ([THREE], 170), ([CAPS], 42), ([NEAR, THREE], 42)])
 def test_size_and_diversity_alone_have_more_sweeps(models: list[Model], sweeps: int) -> None:
     table = hospital(200)
     by_default, few, many = (
-        method.run(table, models, 7, ignore_progress).partition.class_of.tolist()
+        method.run(table, [ck.KAnonymity(4), *models], 7, ignore_progress).partition.class_of.tolist()
         for method in (Knit(), *(Knit(proposals=32 * 200 * count) for count in (42, 170)))
     )
     assert few != many and by_default == (few if sweeps == 42 else many)

@@ -94,9 +94,8 @@ def anonymize(
     number("suppress", suppress, least=0, most=1)
     choice("escape_formulas", escape_formulas, (True, False))
     choice("allow_vacuous", allow_vacuous, (True, False))
-    named, given_seed = models_from(models), seed is not None
+    named, given_seed, seed = models_from(models), seed is not None, _seed(seed)
     models = check_guarantees(require_schema(schema), named, method, requested)
-    seed = _seed(seed)
     request = Request(schema, models, method, requested, suppress, seed, escape_formulas, allow_vacuous)
     if wants_spark(data, engine, master):
         return _on_spark(data, request, csv, master, progress)
