@@ -282,7 +282,7 @@ def test_whole_number_that_would_be_rounded_is_refused(text: bool, role: str) ->
     cells = Columns.of({"number": [str(x) for x in numbers] if text else numbers, "other": ["a", "b", "a", "b"]})
     roles: dict[str, Any] = {"quasi": {"other": ck.flat()}, "sensitive": {}}
     roles[role] = {**roles[role], "number": ck.numeric()}
-    with pytest.raises(ck.BadInput, match=r"column 'number', row 2: 9007199254740993 is too large.*flat\(\)"):
+    with pytest.raises(ck.BadInput, match=r"column 'number', row 2: 9007199254740993 is too large.*flat or prefix$"):
         ck.anonymize(cells, ck.Schema(**roles), [ck.KAnonymity(2)], seed=SEED)
 
 

@@ -24,6 +24,7 @@ from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
 from closeknit.io.files import write_csv
 from closeknit.kernels.counting.least_classes import least_size
+from closeknit.kernels.counting.row_prices import room_for_classes
 from closeknit.kernels.geometry.boxes import box_losses
 from closeknit.metrics import loss_bound
 from closeknit.metrics.loss_bound import BOXES, GROUPS, NEAREST, PRICES, _Cells, _Request, bound_table
@@ -268,9 +269,9 @@ def test_no_class_has_rows_that_cost_more_than_it_loses(columns: str, limited: t
     schema = ck.Schema(quasi={name: kinds[name] for name in quasi}, sensitive={"ill": ck.flat(), "other": ck.flat()})
     table = schema.encode(Columns.of({name: frame[name] for name in (*quasi, "ill", "other")}))
     cells = cells_of(table, [ck.KAnonymity(k), *limited])
-    prices, levels = cells.list_levels(rng.random(len(cells.count)) * 0.8)
+    prices, levels = cells.list_levels(rng.random(len(cells.count)) * 1.4 - 0.5)
     prices = prices._replace(price=prices.price * prices.ease * 3)
-    assert cells.lower(prices, levels, cells.list_ranges())
+    assert cells.lower(prices, levels, cells.list_ranges(), room_for_classes(len(prices.size), 9))
     caps = np.ones(len(levels[0].most))
     if limited:
         growth = {"LDiversity": lambda p: 1 / 3, "BetaLikeness": lambda p: p * (1 + min(float(limited[0].beta), -np.log(p)))}
@@ -319,6 +320,20 @@ def test_prices_are_above_the_nearest_classes_and_below_the_best_partition(best:
         assert raised <= best.loss_of(table, best.optimum(table, models))
         higher += raised > cells.mean(nearest)
     assert higher > 0
+
+
+@pytest.mark.parametrize(("k", "among"), [(3, 3), (5, 7), (4, 20)])
+def test_prices_reach_the_linear_program_over_all_boxes(k: int, among: int) -> None:
+    """Here rows far from the others share classes with equal rows, which lose nothing where they have classes of their own."""
+    places = [(5, 5)] * among + [(0, 5), (10, 5), (5, 0), (5, 10), (5, 2), (7, 5)]
+    schema = ck.Schema(quasi={"x": ck.numeric(0, 10), "y": ck.numeric(0, 10)}, sensitive={"ill": ck.flat()})
+    frame = {"x": [x for x, _ in places], "y": [y for _, y in places], "ill": ["v"] * len(places)}
+    table, models = schema.encode(Columns.of(frame)), [ck.KAnonymity(k)]
+    cells = cells_of(table, models)
+    nearest, _ = cells.find_nearest(lambda share: None)
+    raised = cells.raise_prices(nearest, lambda share: None)
+    assert raised == pytest.approx(solve_boxes(table, guard_of(table, models).guard).loss, rel=1e-3)
+    assert raised > 1.5 * cells.mean(nearest)
 
 
 @pytest.mark.soak

@@ -279,7 +279,7 @@ class Schema(Summarized, BaseModel):
         if domain.tree is None and (large := _too_large(values)).any():
             i = int(np.argmax(large))
             what, row = f"{values[i]} is too large to be exact as a number", column.first_row(int(used[i]))
-            raise BadInput(what, column=name, row=row, right="make the column flat or prefix()")
+            raise BadInput(what, column=name, row=row, right="make the column flat or prefix")
         leaf_of = np.full(len(column.values) + 1, domain.size, dtype=np.int32)  # the last entry is that of code -1
         leaf_of[used] = leaves
         return leaf_of[column.codes], domain, _publish_values(domain, values, leaves)

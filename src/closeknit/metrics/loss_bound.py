@@ -44,7 +44,7 @@ from closeknit.core.share_limits import ROUNDED
 from closeknit.core.table import Table
 from closeknit.kernels.counting.least_boxes import least_boxes
 from closeknit.kernels.counting.least_classes import HAIR, Rows, nearest_classes
-from closeknit.kernels.counting.row_prices import Level, Prices, Ranges, lower_prices
+from closeknit.kernels.counting.row_prices import Classes, Level, Prices, Ranges, lower_prices, room_for_classes, settle_prices
 from closeknit.kernels.exchange.knit_guard import CAPS, CLOSENESS, VALUES, Guard
 from closeknit.kernels.geometry.boxes import Scales
 from closeknit.kernels.geometry.ranges import Costs, costs, range_cost
@@ -55,9 +55,10 @@ from closeknit.search.guards import LONGEST, guard_of
 STEPS = 2_048  # of the loss, in the bound by the nearest class
 WORK = 1 << 19  # cells visited in search of the narrowest box around one of them
 BLOCK = 64  # cells that a thread looks at between two looks at the clock
-CYCLES = (4, 8, 16, 32, 64, 128)  # passes in which prices are raised and lowered; each cycle starts from the best prices so far
-RAISES = 2.0, 0.007  # the first and the last raise of a cycle, as shares of the mean price
-CAPPED_RAISES = 20.0, 0.007  # where values have caps: a rare value may be worth a hundred times what its nearest class loses
+PASSES = 250  # over all boxes, in which prices are lowered
+PATIENCE, GROWTH = 12, 1.0002  # passes after which the bound has to have grown by this factor, else it is as good as it gets
+RAISE = 2.0  # of all prices before each pass, as a share of the mean price
+MOST_CLASSES = 1 << 17  # that are known to have had too high prices
 SLAB_WORK = 1 << 32  # cells visited while prices are lowered, between two looks at the clock
 MOST_RANGES = 20_000  # of a column, in the prices of rows; the column with the most values has no limit
 MOST_BOXES = 1_500  # boxes of a group of columns
@@ -228,28 +229,26 @@ class _Cells:
     def raise_prices(self, nearest: NDArray[np.float64], report: Callable[[float], None]) -> float:
         """The mean price of a row, raised from what its nearest class loses; 0 where no pass ends in time.
 
-        Before each pass all prices are raised, later ones less; the pass lowers those that a class cannot pay.
+        Before each pass all prices are raised, and lowered where classes that earlier passes found cannot pay them. The pass
+        finds further classes, and lowers the prices of a copy until no class at all has too high ones.
         """
         if max(list(_ranges(self.request))[1:], default=0) > MOST_RANGES:
             return 0.0
-        ranges, (prices, levels) = self.list_ranges(), self.list_levels(nearest)
-        price, best, highest = prices.price, prices.price, 0.0
-        (first, last), done = (RAISES if len(levels) == 1 else CAPPED_RAISES), 0
-        start, rows = self.mean(nearest), len(self.request.table)
-        for passes in CYCLES:
-            step = max(highest, start) * rows / float(prices.ease @ prices.size)
-            for i in range(passes):
-                price = price + prices.ease * step * first * (last / first) ** (i / passes)
-                if self.request.suppress:
-                    price = np.minimum(price, 1)  # what a suppressed row loses
-                if not self.lower(prices._replace(price=price), levels, ranges):
-                    return highest
-                if (mean := float(price @ prices.size) / rows - HAIR) > highest:
-                    highest, best = min(mean, 1.0), price
-                done += 1
-                report(done / sum(CYCLES))
-            price = best
-        return highest
+        ranges, (prices, levels) = self.list_ranges(), self.list_levels(nearest.copy())
+        classes, ceiling = room_for_classes(len(prices.size), MOST_CLASSES), 1.0 if self.request.suppress else np.inf
+        start, rows, highest = self.mean(nearest), len(self.request.table), [0.0]
+        unit = RAISE * rows / float(prices.ease @ prices.size)
+        for done in range(PASSES):
+            settle_prices(prices, classes, unit * max(highest[-1], start), ceiling)
+            price = np.minimum(prices.price, ceiling)
+            if not self.lower(prices._replace(price=price), levels, ranges, classes):
+                break
+            mean = float(price @ prices.size) / rows - HAIR
+            highest.append(min(max(mean, highest[-1]), 1.0))
+            report(done / PASSES)
+            if done >= PATIENCE and highest[-1] < GROWTH * highest[-PATIENCE]:
+                break
+        return highest[-1]
 
     def list_levels(self, nearest: NDArray[np.float64]) -> tuple[Prices, list[Level]]:
         """The prices to begin with, and the least sizes of classes that may have one more value, smaller ones first.
@@ -274,16 +273,16 @@ class _Cells:
             levels.append(Level(size, most, wanted, none, 0, SLAB_WORK))
         return Prices(kinds, rows.rows, value, least[value] / k, nearest[cell]), levels
 
-    def lower(self, prices: Prices, levels: list[Level], ranges: Ranges) -> bool:
+    def lower(self, prices: Prices, levels: list[Level], ranges: Ranges, classes: Classes) -> bool:
         """Lower prices until no class can have higher ones than it loses; False where time ends before."""
         for level in levels:
             possible = level.most[prices.value] > 0
             for slab in range(max(int(ranges.start[-1] - ranges.start[-2]), 1)):
                 if self.request.seconds <= 0:
                     return False
-                listed = np.argsort(np.where(possible, -prices.price, 1.0), kind="stable")[: possible.sum()].astype(np.int32)
+                listed = np.argsort(np.where(possible, -prices.price, np.inf), kind="stable")[: possible.sum()].astype(np.int32)
                 task = level._replace(listed=listed, slab=slab)
-                if lower_prices(self.costs, self.guard, self.distance, ranges, prices, task) < 0:
+                if lower_prices(self.costs, self.guard, self.distance, ranges, prices, task, classes) < 0:
                     return False
         return True
 

@@ -13,7 +13,8 @@ from closeknit.kernels.exchange.knit_guard import Guard
 from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 
-TRIES = 8  # times that the highest prices of a box are lowered, before all of them are scaled
+SWEEPS = 20  # over all known classes, before the next pass over all boxes
+TRIES = 8  # times that the highest prices of a box are lowered, before all of them are lowered alike
 
 
 class Ranges(NamedTuple):
@@ -26,7 +27,7 @@ class Ranges(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """A price for each row of a cell. Where values have caps, each value has cells of its own."""
+    """A price for each row of a cell, which may be below 0. Where values have caps, each value has cells of its own."""
 
     rows: Rows
     size: Ints  # [cells] rows of each cell
@@ -46,6 +47,18 @@ class Level(NamedTuple):
     work: int  # cells that may be visited
 
 
+class Classes(NamedTuple):
+    """Classes whose prices were too high once, and multipliers: how far each lowers the prices of its rows."""
+
+    known: Ints  # [1] how many there are
+    start: Ints  # [most + 1] first entry of each
+    limit: Reals  # [most] what its prices may add up to
+    force: Reals  # [most] its multiplier
+    ceiling: Reals  # [cells] the multiplier of the highest price that any row may have
+    cell: Codes  # [entries]
+    part: Reals  # [entries] rows of the cell in the class
+
+
 class _Room(NamedTuple):
     """Space for the search."""
 
@@ -59,7 +72,8 @@ class _Room(NamedTuple):
 
 
 @kernel
-def lower_prices(costs: Costs, guard: Guard, distance: Reals, ranges: Ranges, prices: Prices, level: Level) -> int:
+def lower_prices(costs: Costs, guard: Guard, distance: Reals, ranges: Ranges, prices: Prices, level: Level,
+                 classes: Classes) -> int:  # fmt: skip
     """Lower prices until no class of the level has higher ones than it loses, whatever its box.
 
     Counts of rows are real numbers. Boxes that cannot contain an allowed class are not visited. Prices only fall, so boxes that
@@ -72,6 +86,7 @@ def lower_prices(costs: Costs, guard: Guard, distance: Reals, ranges: Ranges, pr
         ranges: the ranges of all columns but the first.
         prices: the prices, which are lowered in place.
         level: the boxes and the classes.
+        classes: what is lowered is added here, where there is room.
 
     Returns:
         What is left of the work; below 0 boxes may be left that were not visited.
@@ -83,10 +98,14 @@ def lower_prices(costs: Costs, guard: Guard, distance: Reals, ranges: Ranges, pr
     >>> ranges = Ranges(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
     >>> prices = Prices(rows, np.ones(3, np.int64), secret.astype(np.int64), np.ones(3), np.ones(3))
     >>> level = Level(2, np.ones(2), np.ones(2, np.int32), np.arange(3, dtype=np.int32), 0, 100)
-    >>> lower_prices(costs(flat_scales([5])), one_cap(secret, 2), np.zeros(1), ranges, prices, level) >= 0
+    >>> classes = room_for_classes(3, 9)
+    >>> lower_prices(costs(flat_scales([5])), one_cap(secret, 2), np.zeros(1), ranges, prices, level, classes) >= 0
     True
     >>> prices.price.round(3).tolist()  # the box 0..1 loses 1/4, and 1..4 loses 3/4
     [0.25, 0.25, 1.0]
+    >>> settle_prices(prices, classes, 1.0, np.inf)
+    >>> prices.price.round(3).tolist()  # all rise, and the class of the box 0..1 is too high again
+    [0.25, 0.25, 2.0]
     """
     cells, d = prices.rows.cells.shape
     depth = d + 3 + 2 * whole(np.log2(costs.scales.size[0] + 1.0))  # both ends are halved until one code is left
@@ -99,7 +118,7 @@ def lower_prices(costs: Costs, guard: Guard, distance: Reals, ranges: Ranges, pr
     highest[j] = _price_class(prices, level, room, j) / level.size
     while j < d and left >= 0:
         if j == 0:
-            left -= _lower_ranges(costs, guard, distance, prices, level, room)
+            left -= _lower_ranges(costs, guard, distance, prices, level, room, classes)
             j += 1
             continue
         at[j] += 1
@@ -166,7 +185,8 @@ def _price_class(prices: Prices, level: Level, room: _Room, at: int) -> float:
 
 
 @bare
-def _lower_ranges(costs: Costs, guard: Guard, distance: Reals, prices: Prices, level: Level, room: _Room) -> int:
+def _lower_ranges(costs: Costs, guard: Guard, distance: Reals, prices: Prices, level: Level, room: _Room,
+                  classes: Classes) -> int:  # fmt: skip
     """Visit ranges of the first column; how many cells that visits.
 
     A node is all ranges that begin in a..b and end in e..f. Each lies between b..e and a..f. Where the costliest class of the
@@ -193,6 +213,7 @@ def _lower_ranges(costs: Costs, guard: Guard, distance: Reals, prices: Prices, l
             continue
         if a == b and e == f:
             if _admits_list(guard, distance, prices, room, below):
+                _add_class(classes, room, below, most)
                 _lower_box(prices, level, room, below, most)
             continue
         for side in range(2):  # the narrow half is the last one on the stack, and visited first
@@ -218,6 +239,21 @@ def _admits_list(guard: Guard, distance: Reals, prices: Prices, room: _Room, at:
 
 
 @bare
+def _add_class(classes: Classes, room: _Room, at: int, most: float) -> None:
+    """Add the costliest class of a list to the classes whose prices were too high."""
+    i = classes.known[0]
+    z = classes.start[i]
+    if i == len(classes.limit) or z + room.held[at] > len(classes.cell):
+        return
+    for y in range(room.held[at]):
+        if room.part[y] > 0.0:
+            classes.cell[z], classes.part[z] = room.lists[at, y], room.part[y]
+            z += 1
+    classes.limit[i], classes.force[i], classes.start[i + 1] = most, 0.0, z
+    classes.known[0] = i + 1
+
+
+@bare
 def _lower_box(prices: Prices, level: Level, room: _Room, at: int, most: float) -> None:
     """Lower the prices of the costliest class of a list until they add up to `most`, with the least change."""
     price, part, inside, held = prices.price, room.part, room.lists[at], room.held[at]
@@ -231,13 +267,74 @@ def _lower_box(prices: Prices, level: Level, room: _Room, at: int, most: float) 
         for y in range(held):
             c = inside[y]
             if step == TRIES:
-                price[c] *= 0.9999999 * most / total
+                price[c] -= 1.000001 * (total - most) / level.size
             elif part[y] > 0.0:
                 change = 1.0000001 * (total - most) * prices.ease[c] * part[y] / prices.size[c] / across
-                price[c] = max(0.0, price[c] - change)
+                price[c] -= change
         for y in range(1, held):
             c, z = inside[y], y
             while z > 0 and price[inside[z - 1]] < price[c]:
                 inside[z] = inside[z - 1]
                 z -= 1
             inside[z] = c
+
+
+def room_for_classes(cells: int, most: int) -> Classes:
+    """No classes, and room for so many with 32 cells each."""
+    many, force, ceiling = np.zeros(most + 1, np.int64), np.zeros(most), np.zeros(cells)
+    return Classes(
+        np.zeros(1, np.int64), many, np.zeros(most), force, ceiling, np.zeros(32 * most, np.int32), np.zeros(32 * most)
+    )
+
+
+@kernel
+def settle_prices(prices: Prices, classes: Classes, step: float, highest: float) -> None:
+    """Raise all prices, and lower those of the known classes until these can pay them, with the least change in total.
+
+    A class that lowers prices keeps its multiplier for the next call, and gives it back where others have lowered them enough.
+    Classes that lower nothing are dropped.
+
+    Args:
+        prices: the prices, which are changed in place.
+        classes: the known classes.
+        step: by how much prices rise.
+        highest: no price shall be higher than this.
+    """
+    price, size, ease, count = prices.price, prices.size, prices.ease, classes.known[0]
+    for c in range(len(price)):
+        price[c] += ease[c] * (step - classes.ceiling[c])
+    for i in range(count):
+        _lower_class(prices, classes, i, classes.force[i])
+    for _ in range(SWEEPS):
+        for i in range(count):
+            total, across = -classes.limit[i], 0.0
+            for z in range(classes.start[i], classes.start[i + 1]):
+                c = classes.cell[z]
+                total += classes.part[z] * price[c]
+                across += ease[c] * classes.part[z] * classes.part[z] / size[c]
+            change = max(total / across, -classes.force[i])
+            classes.force[i] += change
+            _lower_class(prices, classes, i, change)
+        if highest < np.inf:
+            for c in range(len(price)):
+                change = max((price[c] - highest) / ease[c], -classes.ceiling[c])
+                classes.ceiling[c] += change
+                price[c] -= ease[c] * change
+    kept = 0
+    for i in range(count):
+        if classes.force[i] > 0.0:
+            at, first, entries = classes.start[kept], classes.start[i], classes.start[i + 1] - classes.start[i]
+            for z in range(entries):
+                classes.cell[at + z], classes.part[at + z] = classes.cell[first + z], classes.part[first + z]
+            classes.limit[kept], classes.force[kept], classes.start[kept + 1] = classes.limit[i], classes.force[i], at + entries
+            kept += 1
+    classes.known[0] = kept
+
+
+@bare
+def _lower_class(prices: Prices, classes: Classes, i: int, change: float) -> None:
+    """Lower the prices of a class by a multiplier, or raise them where it is below 0."""
+    if change != 0.0:
+        for z in range(classes.start[i], classes.start[i + 1]):
+            c = classes.cell[z]
+            prices.price[c] -= change * prices.ease[c] * classes.part[z] / prices.size[c]
