@@ -25,7 +25,7 @@ from closeknit.core.method import ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
 from closeknit.kernels import threads
-from closeknit.kernels.exchange.class_state import state_of, take, total_loss
+from closeknit.kernels.exchange.class_state import state_of, take
 from closeknit.kernels.exchange.knit_exchange import sweep
 from closeknit.kernels.exchange.knit_guard import Guard, count_row, is_allowed, is_allowed_after
 from closeknit.kernels.geometry.ranges import costs
@@ -160,7 +160,23 @@ def test_boxes_and_counts_stay_what_a_recount_says() -> None:
         fresh = state_of(knit_state.costs, guard, table.quasi, state.class_of, 7)
         assert (fresh.ends == state.ends).all() and (fresh.under == state.under).all() and (fresh.size == state.size).all()
         assert (fresh.loss == state.loss).all()
-        assert total_loss(state) / 80 == pytest.approx(knit_state.loss(Partition(state.class_of, 7)))
+        expected = pytest.approx(80 * knit_state.loss(Partition(state.class_of, 7)))
+        assert (state.size * state.loss).sum() == expected
+        assert knit_state.column_losses(state).sum() == expected
+
+
+def test_where_size_alone_decides_neighbours_share_narrow_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, drawn, row_order = hospital(80), [], KnitState.row_order
+    monkeypatch.setattr(KnitState, "row_order", lambda state, rng, lost: drawn.append(lost) or row_order(state, rng, lost))
+    for models in ([ck.KAnonymity(3)], [ck.KAnonymity(3), ck.TCloseness("disease", 0.5)]):
+        knit_state = KnitState.of(table, guard_of(table, models).guard, [])
+        exchange_rows(knit_state, Partition((np.arange(80) % 8).astype(np.int32), 8), 1, 0.0, np.random.default_rng(1))
+    assert drawn[0].min() > 0 and drawn[1] is None
+    for j, rough in enumerate(knit_state.rough):
+        lost = np.where(np.arange(len(knit_state.rough)) == j, 0.0, 1.0)
+        for seed in range(5):
+            along = table.quasi[row_order(knit_state, np.random.default_rng(seed), lost), j]
+            assert any((np.diff(codes[along]) >= 0).all() for codes in rough), "the column that loses nothing leads"
 
 
 @pytest.mark.parametrize(("numeric", "codes"), [(True, [0, 1, 9, 9, 7, 8, 1, 1]), (False, [1, 1, 3, 5, 3, 5, 1, 1])])
@@ -295,7 +311,7 @@ CAPS, NEAR = ck.BetaLikeness("disease", 3), ck.TCloseness("disease", 0.4)
 def test_size_and_diversity_alone_have_more_sweeps(models: list[Model], sweeps: int) -> None:
     table = hospital(200)
     by_default, few, many = (
-        method.run(table, [ck.KAnonymity(4), *models], 7, ignore_progress).partition.class_of.tolist()
+        method.run(table, [ck.KAnonymity(4), *models], 8, ignore_progress).partition.class_of.tolist()
         for method in (Knit(), *(Knit(proposals=32 * 200 * count) for count in (42, 170)))
     )
     assert few != many and by_default == (few if sweeps == 42 else many)

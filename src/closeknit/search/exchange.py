@@ -48,7 +48,8 @@ def _sweep_rows(knit_state: KnitState, state: State, heat: float, once: bool, rn
     count = len(state.size)
     groups = int(np.clip(count // FEWEST, 1, GROUPS))
     group = (rng.permutation(count) % groups).astype(np.int32)
-    order, visit = knit_state.row_order(rng), rng.permutation(len(state.class_of)).astype(np.int32)
+    lost = knit_state.column_losses(state) if knit_state.quick else None
+    order, visit = knit_state.row_order(rng, lost), rng.permutation(len(state.class_of)).astype(np.int32)
     seeds = rng.integers(1 << 62, size=groups).tolist()
 
     def one(mine: int) -> int:

@@ -131,8 +131,8 @@ def take(costs: Costs, guard: Guard, state: State, row: int, to: int) -> None:
     >>> quasi, price, guard = np.array([[0], [4], [1]], np.int32), costs(flat_scales([5])), one_cap(np.zeros(3, np.int32), 1)
     >>> state = state_of(price, guard, quasi, np.array([0, 0, 1], np.int32), 2)
     >>> take(price, guard, state, 0, 1)
-    >>> state.class_of.tolist(), state.loss.tolist(), total_loss(state)
-    ([1, 0, 1], [0.0, 0.25], 0.5)
+    >>> state.class_of.tolist(), state.loss.tolist()
+    ([1, 0, 1], [0.0, 0.25])
     """
     c = whole(state.class_of[row])
     _unlink(state, row)
@@ -180,12 +180,3 @@ def stretch_ends(ends: Codes, c: int, j: int, q: int) -> None:
         ends[c, j, 4] += 1
     elif q > ends[c, j, 5]:
         ends[c, j, 5] = q
-
-
-@kernel
-def total_loss(state: State) -> float:
-    """Sum of the class losses over all rows."""
-    total = 0.0
-    for c in range(len(state.size)):
-        total += state.size[c] * state.loss[c]
-    return total
