@@ -165,20 +165,6 @@ def test_boxes_and_counts_stay_what_a_recount_says() -> None:
         assert knit_state.column_losses(state).sum() == expected
 
 
-def test_where_size_alone_decides_neighbours_share_narrow_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    table, drawn, row_order = hospital(80), [], KnitState.row_order
-    monkeypatch.setattr(KnitState, "row_order", lambda state, rng, lost: drawn.append(lost) or row_order(state, rng, lost))
-    for models in ([ck.KAnonymity(3)], [ck.KAnonymity(3), ck.TCloseness("disease", 0.5)]):
-        knit_state = KnitState.of(table, guard_of(table, models).guard, [])
-        exchange_rows(knit_state, Partition((np.arange(80) % 8).astype(np.int32), 8), 1, 0.0, np.random.default_rng(1))
-    assert drawn[0].min() > 0 and drawn[1] is None
-    for j, rough in enumerate(knit_state.rough):
-        lost = np.where(np.arange(len(knit_state.rough)) == j, 0.0, 1.0)
-        for seed in range(5):
-            along = table.quasi[row_order(knit_state, np.random.default_rng(seed), lost), j]
-            assert any((np.diff(codes[along]) >= 0).all() for codes in rough), "the column that loses nothing leads"
-
-
 @pytest.mark.parametrize(("numeric", "codes"), [(True, [0, 1, 9, 9, 7, 8, 1, 1]), (False, [1, 1, 3, 5, 3, 5, 1, 1])])
 def test_rows_outside_a_narrower_range_leave_together(numeric: bool, codes: list[int]) -> None:
     """No row alone stretches the class, and k forbids moves; where one of the rows has no place, all of them stay.
@@ -301,20 +287,6 @@ def test_more_budget_never_loses_more() -> None:
     losses = [_loss(Knit(proposals=32 * 200 * sweeps), table, models) for sweeps in (0, 1, 2, 10, 42, 170)]
     assert losses == sorted(losses, reverse=True)
     assert losses[0] == losses[1] > losses[-1], "one sweep is no whole round; many are worth it"
-
-
-THREE = ck.LDiversity("disease", 3)
-CAPS, NEAR = ck.BetaLikeness("disease", 3), ck.TCloseness("disease", 0.4)
-
-
-@pytest.mark.parametrize("models, sweeps", [([], 170), ([THREE], 170), ([CAPS], 42), ([NEAR, THREE], 42)])
-def test_size_and_diversity_alone_have_more_sweeps(models: list[Model], sweeps: int) -> None:
-    table = hospital(200)
-    by_default, few, many = (
-        method.run(table, [ck.KAnonymity(4), *models], 8, ignore_progress).partition.class_of.tolist()
-        for method in (Knit(), *(Knit(proposals=32 * 200 * count) for count in (42, 170)))
-    )
-    assert few != many and by_default == (few if sweeps == 42 else many)
 
 
 def test_the_seed_and_nothing_else_decides(monkeypatch: pytest.MonkeyPatch) -> None:

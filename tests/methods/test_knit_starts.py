@@ -1,5 +1,5 @@
-"""Knit's starts and its clock: peeled classes are allowed and as large as can be, no release is above Mondrian's, and a
-budget in seconds is used and can be repeated.
+"""Knit's starts and its budgets: peeled classes are allowed and as large as can be, no release is above Mondrian's, a budget
+in seconds is used and can be repeated, and where size and diversity alone decide there are more sweeps.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from closeknit.kernels.cutting.peeling import measure_excess, peel_classes
 from closeknit.kernels.exchange.knit_guard import Guard, count_row, is_allowed
 from closeknit.methods import Knit, knit
 from closeknit.search import peeling, round_clock
+from closeknit.search.exchange import exchange_rows
 from closeknit.search.guards import guard_of
 from closeknit.search.knit_state import KnitState
 from closeknit.search.peeling import peel
@@ -214,3 +215,34 @@ def test_the_shares_of_the_program_are_a_start(monkeypatch: pytest.MonkeyPatch) 
     assert state.loss(start.run(table, models, 4, ignore_progress).partition) > state.loss(good)
     monkeypatch.setattr(knit, "start_from_shares", lambda _: good)
     assert state.loss(start.run(table, models, 4, ignore_progress).partition) <= state.loss(good)
+
+
+# Size and diversity alone ------------------------------------------------------------------------------------------------
+
+
+THREE = ck.LDiversity("disease", 3)
+CAPS, NEAR = ck.BetaLikeness("disease", 3), ck.TCloseness("disease", 0.4)
+
+
+@pytest.mark.parametrize("models, sweeps", [([], 170), ([THREE], 170), ([CAPS], 42), ([NEAR, THREE], 42)])
+def test_size_and_diversity_alone_have_more_sweeps(models: list[Model], sweeps: int) -> None:
+    table = hospital(200)
+    by_default, few, many = (
+        method.run(table, [ck.KAnonymity(4), *models], 8, ignore_progress).partition.class_of.tolist()
+        for method in (Knit(), *(Knit(proposals=32 * 200 * count) for count in (42, 170)))
+    )
+    assert few != many and by_default == (few if sweeps == 42 else many)
+
+
+def test_where_size_alone_decides_neighbours_share_narrow_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, drawn, row_order = hospital(80), [], KnitState.row_order
+    monkeypatch.setattr(KnitState, "row_order", lambda state, rng, lost: drawn.append(lost) or row_order(state, rng, lost))
+    for models in ([ck.KAnonymity(3)], [ck.KAnonymity(3), ck.TCloseness("disease", 0.5)]):
+        knit_state = KnitState.of(table, guard_of(table, models).guard, [])
+        exchange_rows(knit_state, Partition((np.arange(80) % 8).astype(np.int32), 8), 1, 0.0, np.random.default_rng(1))
+    assert drawn[0].min() > 0 and drawn[1] is None
+    for j, rough in enumerate(knit_state.rough):
+        lost = np.where(np.arange(len(knit_state.rough)) == j, 0.0, 1.0)
+        for seed in range(5):
+            along = table.quasi[row_order(knit_state, np.random.default_rng(seed), lost), j]
+            assert any((np.diff(codes[along]) >= 0).all() for codes in rough), "the column that loses nothing leads"

@@ -73,6 +73,7 @@ LONGER = 4  # times as many rounds has the next cycle
 POOLED = (2, 3, 4)  # classes that are cut again together, in turns
 HEAT = 1.2  # mean increase of the loss that a change may cause when a cycle begins, as a share of the average loss of a row
 HOTTER = 3.0  # the same where size and diversity alone decide
+MOST_HEAT = 0.35  # where a row loses much on average, more would undo the start
 USUAL, VISITS = 42, 1_400_000  # sweeps by default, and rows visited in all of them
 QUICKER = 3  # times as many rows where size and diversity alone decide
 TINY, MANY = 150, 170  # rows up to which there are so many sweeps by default, and no more anywhere
@@ -245,7 +246,7 @@ class _Shards:
         def run(i: int) -> _Found | None:
             state, whole = self.state(i), [] if rounds == length else [rounds]
             rng, loss = np.random.default_rng([*self.seeds(i), length, *whole]), found[i].loss
-            heat = loss * (HOTTER if state.quick else HEAT)
+            heat = min(loss * (HOTTER if state.quick else HEAT), MOST_HEAT)
             ended = _cycle(state, found[i].partition, rounds, heat, rng, partial(may_continue, self.reports[i]))
             if ended is None or state.loss(ended) >= loss:
                 return None if ended is None else found[i]
