@@ -297,6 +297,16 @@ def test_no_class_has_rows_that_cost_more_than_it_loses(columns: str, limited: t
     assert prices.price.max() > 1 or len(levels) == 1, "a row of a rare value may cost more than 1"
 
 
+def test_rows_are_compared_however_low_their_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, listed = ck.datasets.hospital_schema().encode(ck.datasets.hospital(80)), []
+    cells = cells_of(table, [ck.KAnonymity(3), ck.BetaLikeness("disease", 1)])
+    prices, levels = cells.list_levels(np.linspace(-9.0, 0.5, len(cells.count)))
+    monkeypatch.setattr("closeknit.metrics.loss_bound.lower_prices", lambda *given: listed.append(given[5]) or 1)
+    assert len(levels) > 1 and cells.lower(prices, levels, cells.list_ranges(), room_for_classes(len(prices.size), 9))
+    for level in listed:
+        assert sorted(level.listed) == np.flatnonzero(level.most[prices.value] > 0).tolist()
+
+
 def test_suppressed_rows_lose_1_where_values_have_caps(best: Any) -> None:
     higher = 0
     for seed in range(examples(3)):
