@@ -145,15 +145,19 @@ class Knit(Method):
             return self._run_classes(table, models, seed, progress)
         others = [model for model in models if not model.budget]
         small, whole = len(table) <= SHARD, Partition(np.zeros(len(table), dtype=np.int32), 1)
-        begun = Outcome(whole) if small else self._run_classes(table, models, seed, progress)
+        tight = others + [model.stricter for model in budgets if model.stricter is not None]
+        alone = len(tight) == len(models) and not any(model.budget for model in tight)
+        # classes that each stay within the budgets, by guarantees about one class if there are such
+        begun = self._run_classes(table, tight if alone else models, seed, progress) if alone or not small else Outcome(whole)
         guarded = guard_of(table, others)
         knit_state = KnitState.of(table, guarded.guard, guarded.unguarded)
         progress("cutting", BEGUN)
         starts = [begun.partition]
-        if small:  # next to everything as one class, classes that each stay within the budgets
-            starts.append(refine_partition(table, whole, models, knit_state.scales))
+        if small:  # next to these, everything as one class, and classes of cuts alone
+            starts += [whole, refine_partition(table, whole, models, knit_state.scales)]
         spent = [spend_budgets(table, start, others, budgets, knit_state.scales) for start in starts]
-        cycles = min(self.sweeps(len(table)) // SWEEPS, MOST_CYCLES) if small else 0
+        counted = begun.repeat if isinstance(begun.repeat, Knit) else self
+        cycles = min(counted.sweeps(len(table)) // SWEEPS, MOST_CYCLES) if small else 0
         progress("exchanging", (BEGUN + ENDED) / 2)
         best = improve_within(knit_state, min(spent, key=knit_state.loss), others, budgets, cycles, [seed])
         return replace(begun, partition=repair_partition(table, best, models))

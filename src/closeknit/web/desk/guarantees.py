@@ -205,7 +205,7 @@ def guarantee_form(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, A
     {'t_closeness': {'column': 'disease', 't': 0.2}}
     >>> guarantee_form("k_anonymity", {"k": "0"})
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: k=0 is too small; k must be a whole number of at least 1
+    closeknit.core.errors.BadInput: model 'k_anonymity': k=0 is too small; k must be a whole number of at least 1
     """
     listed = fields_of(name)
     params = parse_fields(listed, given)
