@@ -66,15 +66,23 @@ GUARANTEES: list[Model] = [
 
 
 def _allowed(guard: Guard, rows: np.ndarray) -> bool:
-    """What the guard says of a class of these rows, and of the same class after each row was exchanged for itself."""
-    under, no_one = np.zeros((1, len(guard.parent)), dtype=np.int32), np.zeros(len(guard.parent), dtype=np.int32)
+    """What the guard says of a class of these rows; of an allowed class, what it says after changes is true of what they make."""
+    under, no_one = np.zeros((2, len(guard.parent)), dtype=np.int32), np.zeros(len(guard.parent), dtype=np.int32)
     for row in rows:
         count_row(guard, under, 0, row, 1)
-    said = bool(is_allowed(guard, under, 0, no_one, 1, len(rows)))
-    assert said == bool(is_allowed_after(guard, under, 0, len(rows), int(rows[0]), int(rows[0])))
-    count_row(guard, under, 0, rows[-1], -1)
-    assert said == bool(is_allowed_after(guard, under, 0, len(rows) - 1, -1, int(rows[-1])))
-    return said
+    allowed = bool(is_allowed(guard, under, 0, no_one, 1, len(rows)))
+    for out in rows[:40].tolist() if allowed else []:
+        for in_ in (-1, out, *range(8)):
+            under[1] = under[0]
+            count_row(guard, under, 1, out, -1)
+            if in_ >= 0:
+                count_row(guard, under, 1, in_, 1)
+            size = len(rows) - (in_ < 0)
+            assert is_allowed_after(guard, under, 0, len(rows), out, in_) == is_allowed(guard, under, 1, no_one, 1, size)
+            if in_ >= 0:  # it comes and no row leaves
+                count_row(guard, under, 1, out, 1)
+                assert is_allowed_after(guard, under, 0, len(rows), -1, in_) == is_allowed(guard, under, 1, no_one, 1, size + 1)
+    return allowed
 
 
 @pytest.mark.parametrize("model", GUARANTEES, ids=repr)

@@ -21,10 +21,12 @@ from closeknit.core.method import ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
 from closeknit.kernels.cutting.peeling import measure_excess, peel_classes
+from closeknit.kernels.exchange.class_state import state_of
 from closeknit.kernels.exchange.knit_guard import Guard, count_row, is_allowed
 from closeknit.methods import Knit, knit
 from closeknit.search import peeling, round_clock
-from closeknit.search.exchange import exchange_rows
+from closeknit.search.careful_cuts import cut
+from closeknit.search.exchange import _group_classes, exchange_rows
 from closeknit.search.guards import guard_of
 from closeknit.search.knit_state import KnitState
 from closeknit.search.peeling import peel
@@ -228,10 +230,24 @@ CAPS, NEAR = ck.BetaLikeness("disease", 3), ck.TCloseness("disease", 0.4)
 def test_size_and_diversity_alone_have_more_sweeps(models: list[Model], sweeps: int) -> None:
     table = hospital(200)
     by_default, few, many = (
-        method.run(table, [ck.KAnonymity(4), *models], 8, ignore_progress).partition.class_of.tolist()
+        [method.run(table, [ck.KAnonymity(4), *models], seed, ignore_progress).partition.class_of.tolist() for seed in range(3)]
         for method in (Knit(), *(Knit(proposals=32 * 200 * count) for count in (42, 170)))
     )
     assert few != many and by_default == (few if sweeps == 42 else many)
+
+
+def test_rows_that_are_neighbours_are_swept_together() -> None:
+    """Halves of as many rows to visit; were classes divided at random, half of all neighbours would be in the other half."""
+    state = _state(hospital(900), [ck.KAnonymity(4)])
+    partition = cut(state, Partition(np.zeros(900, dtype=np.int32), 1), state.guard)
+    classes = state_of(state.costs, state.guard, state.table.quasi, partition.class_of, partition.count + 5)
+    for seed in range(5):
+        order = state.row_order(np.random.default_rng(seed))
+        group = _group_classes(classes, order, 2)
+        sizes = np.bincount(group, weights=np.where(classes.loss > 0, classes.size, 0))
+        assert abs(sizes[0] - sizes[1]) <= 2 * classes.size.max()
+        assert (np.diff(group[classes.class_of[order]]) == 0).mean() > 0.7
+        assert set(group[partition.count :].tolist()) == {0, 1}, "both may begin classes"
 
 
 def test_where_size_alone_decides_neighbours_share_narrow_columns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from closeknit.core.table import Partition
 from closeknit.kernels.exchange.class_state import State, state_of
 from closeknit.kernels.exchange.knit_exchange import WIDTH, sweep
+from closeknit.kernels.geometry.boxes import Codes
 from closeknit.kernels.threads import in_threads
 from closeknit.search.knit_state import KnitState
 
@@ -44,12 +45,11 @@ def exchange_rows(knit_state: KnitState, partition: Partition, sweeps: int, heat
 
 
 def _sweep_rows(knit_state: KnitState, state: State, heat: float, once: bool, rng: np.random.Generator, rebuild: bool) -> None:
-    """One sweep, in groups of classes that are drawn again each time; how many there are depends on the classes alone."""
-    count = len(state.size)
-    groups = int(np.clip(count // FEWEST, 1, GROUPS))
-    group = (rng.permutation(count) % groups).astype(np.int32)
+    """One sweep, in groups of classes; how many groups there are depends on the classes alone."""
+    groups = int(np.clip(len(state.size) // FEWEST, 1, GROUPS))
     lost = knit_state.column_losses(state) if knit_state.quick else None
     order, visit = knit_state.row_order(rng, lost), rng.permutation(len(state.class_of)).astype(np.int32)
+    group = _group_classes(state, order, groups)
     seeds = rng.integers(1 << 62, size=groups).tolist()
 
     def one(mine: int) -> int:
@@ -57,3 +57,16 @@ def _sweep_rows(knit_state: KnitState, state: State, heat: float, once: bool, rn
         return int(sweep(costs, guard, state, order, visit, group, mine, WIDTH, heat, once, seed, rebuild))
 
     in_threads(one, range(groups))
+
+
+def _group_classes(state: State, order: Codes, groups: int) -> Codes:
+    """Divide the classes into groups with as many rows to visit: classes that share neighbours in `order` share a group."""
+    rows = order[state.class_of[order] >= 0]
+    places = np.bincount(state.class_of[rows], weights=np.arange(len(rows)), minlength=len(state.size))
+    line = np.argsort(places / np.maximum(state.size, 1), kind="stable")
+    visited = np.cumsum(np.where(state.loss[line] > 0, state.size[line], 0))
+    group = np.empty(len(line), dtype=np.int32)
+    group[line] = visited * groups // (visited[-1] + 1)
+    empty = np.flatnonzero(state.size == 0)
+    group[empty] = np.arange(len(empty)) % groups
+    return group

@@ -152,7 +152,7 @@ def is_class_allowed(guard: Guard, rows: Ints) -> bool:
 
 @bare
 def is_allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in_: int) -> bool:
-    """Whether class c may lose row `out` and gain row `in_` (-1: none).
+    """Whether class c, which is allowed, may lose row `out` and gain row `in_` (-1: none).
 
     >>> from kernel_inputs import one_cap
     >>> guard, under = one_cap(np.array([0, 1], np.int32), 2), np.array([[3, 1, 2]], np.int32)
@@ -167,6 +167,8 @@ def is_allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in
         most = guard.most[v, size] if kind == CLOSENESS else 0
         n, moved, values, entropy = guard.rows[a], 0, 0, 0.0
         less = guard.node[out, v] if out >= 0 else -1
+        if kind == VALUES and (less < 0 or under[c, less] > 1):
+            continue  # no value is lost
         more = guard.node[in_, v] if in_ >= 0 else -1
         for x in range(b - 1, a - 1, -1):  # a node follows its parent: both paths to the root are met on the way
             u = whole(under[c, x])
