@@ -66,7 +66,7 @@ GUARANTEES: list[Model] = [
 
 
 def _allowed(guard: Guard, rows: np.ndarray) -> bool:
-    """What the guard says of a class of these rows; of an allowed class, what it says after changes is true of what they make."""
+    """What the guard says of these rows; what it says after changes of an allowed class is true of the rows after them."""
     under, no_one = np.zeros((2, len(guard.parent)), dtype=np.int32), np.zeros(len(guard.parent), dtype=np.int32)
     for row in rows:
         count_row(guard, under, 0, row, 1)
