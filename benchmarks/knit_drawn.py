@@ -36,7 +36,7 @@ GUARANTEES = (
     *("k", "k", "l=4", "frequency l=3", "entropy l=3", "t=0.1", "t=0.2", "t=0.35"),
     *("beta=1", "beta=1.5", "beta=2", "beta=4", "delta=2", "two t=0.3"),
 )
-NUMBERS = {"age", "hours-per-week", "capital-gain", "fnlwgt", "education-num"}  # of Adult
+NUMBERS = {"age", "hours-per-week", "capital-gain", "capital-loss", "fnlwgt", "education-num"}  # of Adult
 SENSITIVE = {
     "Adult": ("occupation", "education", "marital-status", "workclass"),
     "SAL": ("salary-class", "education", "work-class", "marital-status"),
@@ -61,9 +61,8 @@ def report(section: Section, rows: int | None, beginning: str) -> None:
         "guarantees are chosen, and k, the number of quasi-identifiers, which ones, the sensitive attribute and the rows are "
         f"drawn at random (seed {SEED}); a line that no release can meet is drawn again. The best other: of every method that "
         "`compare` knows for such guarantees, at its defaults, with either fill, and microaggregation refined too; one that "
-        "refuses the request is left out. "
-        "SoftStop runs on the table itself, once for each line. Processor time of all threads, from the frame to the release. "
-        f"The lower bound is what `bound_loss` proves in {seconds} s."
+        "refuses the request is left out. SoftStop runs on the table itself, once for each line. Processor time of all "
+        f"threads, from the frame to the release. The lower bound is what `bound_loss` proves in {seconds} s."
     )
     if public is None:
         section.say("Only generated tables: compare with no other figure.")
