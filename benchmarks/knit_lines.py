@@ -94,7 +94,7 @@ def problem(name: str) -> Problem:
     complete = (frame if whole else frame.head(TRAINING_ROWS)).filter(~pl.any_horizontal(pl.all() == "?"))
     kinds = {column: _kind(data, column, tree) for column in (*quasi, secret)}
     schema = ck.Schema(quasi={column: kinds[column] for column in quasi}, sensitive={secret: kinds[secret]})
-    return Problem(name, complete.select([*quasi, secret]), schema, [ck.KAnonymity(k), *_models(guarantee, secret)])
+    return Problem(name, complete.select([*quasi, secret]), schema, [ck.KAnonymity(k), *build_models(guarantee, secret)])
 
 
 def _kind(data: Path, column: str, tree: bool) -> object:
@@ -103,7 +103,7 @@ def _kind(data: Path, column: str, tree: bool) -> object:
     return ck.Hierarchy.read_csv(data / "adult" / "hierarchies" / f"adult_hierarchy_{column}.csv")
 
 
-def _models(guarantee: str, secret: str) -> list[Model]:
+def build_models(guarantee: str, secret: str) -> list[Model]:
     """What is requested next to k."""
     name, _, limit = guarantee.partition("=")
     made = {

@@ -17,6 +17,7 @@
     workload  COUNT queries and a classifier on generalized, bucketized and sliced releases of Adult
     knit     Knit on Adult compared with our other methods and ARX's quoted figures: loss, utility, time
     knit_lines  Knit on lines of Adult that it was not tuned for, compared with Mondrian and ARX's quoted figures
+    knit_drawn  Knit on lines drawn at random, compared with every other method and the lower bound
     knit_large  Knit on 100,000 rows of SAL, and on a million compared with Mondrian
     knit_ten_million  Knit and Mondrian on ten million rows
     knit_time  what more of Knit's budget is worth, and the picture of it in the docs
@@ -59,6 +60,7 @@ import files
 import growth
 import incognito
 import knit
+import knit_drawn
 import knit_large
 import knit_lines
 import knit_optimum
@@ -106,6 +108,7 @@ BENCHMARKS = {
     "workload": ("Worth of a release: COUNT queries and learning on Adult", workload.run),
     "knit": ("Knit on Adult: loss, use and time", knit.run),
     "knit_lines": ("Knit on lines that it was not tuned for", knit_lines.run),
+    "knit_drawn": ("Knit on lines drawn at random", knit_drawn.run),
     "knit_large": ("Knit on more rows", knit_large.run),
     "knit_ten_million": ("Knit on ten million rows", knit_large.run_ten_million),
     "knit_time": ("Knit: what a larger budget is worth", knit_time.run),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib
+import itertools
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -179,6 +182,37 @@ def test_buckets_are_measured(tmp_path: Path) -> None:
     for name in ("strict cuts", "spread buckets of 100", "Anatomy", "Slicing, relaxed cuts", "relaxed "):
         assert sum(line.startswith(f"| {name}") for line in lines) >= 1, name
     assert text.count("is generated (300 rows") == 2, "a stand-in is never silent"
+
+
+@pytest.mark.soak
+def test_knit_is_compared_with_every_other_method(tmp_path: Path) -> None:
+    done = bench(tmp_path / "page.md", "knit_drawn")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "Only generated tables" in text, "a stand-in is never silent"
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line[:1] == "|"]
+    assert len(lines) == 2 + 4 * 4, "four guarantees for each number of columns"
+    assert all(float(line[6]) <= 1 <= float(line[8]) for line in lines[2:]), "between the bound and the best other method"
+
+
+def test_drawn_lines_are_between_the_bound_and_the_best_other_method(benchmark: Callable[[str], Any]) -> None:
+    drawn = benchmark("knit_drawn")
+    for line in itertools.islice(drawn.list_lines(200, None), 4):
+        release = drawn.Made.by(ck.Knit(), line).release
+        others = drawn.measure_others(line)
+        assert {"mondrian", "microaggregation", "microaggregation, refine = True", "soft_stop"} <= set(others)
+        assert ("sabre, fill = knn" in others, "burel, fill = knn" in others) == ("t =" in line.name, "beta" in line.name)
+        bound = ck.bound_loss(line.frame, line.schema, line.models, seconds=1).loss
+        assert bound <= release.loss <= min(others.values()), line.name
+
+
+@pytest.mark.usefixtures("data_folder")
+def test_public_lines_are_drawn_with_every_guarantee(data_folder: Path, benchmark: Callable[[str], Any]) -> None:
+    drawn = benchmark("knit_drawn")
+    names = [line.name for line in drawn.list_lines(300, data_folder)]
+    assert len(set(names)) == len(names) == 4 * 4 + 2 * len(drawn.GUARANTEES)
+    for guarantee in ("beta = 1,", "beta = 1.5,", "beta = 2,", "beta = 4,", "delta", "frequency l", "entropy l", " and "):
+        assert sum(guarantee in f"{name}," for name in names) >= 2, guarantee
 
 
 def test_streams_are_measured_in_processes_of_their_own() -> None:

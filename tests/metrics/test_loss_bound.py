@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from scipy.optimize import linprog
 from scipy.sparse import csr_array
 from typer.testing import CliRunner
 
@@ -363,6 +364,23 @@ def test_a_pass_that_does_not_end_proves_nothing(monkeypatch: pytest.MonkeyPatch
     monkeypatch.undo()
     monkeypatch.setattr(loss_bound, "MOST_RANGES", 1)
     assert bound_table(table, REQUESTED[0]).by == NEAREST
+
+
+def test_no_program_is_too_large_for_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solver may run for many minutes beyond its limit of time, so it must not begin."""
+    table, entries = hospital(150, 1), list[int]()
+
+    def solve(cost: Any, most: Any, limits: Any, equal: Any, *rest: Any, **options: Any) -> Any:
+        entries.append(max(most.nnz, equal.nnz))
+        return linprog(cost, most, limits, equal, *rest, **options)
+
+    monkeypatch.setattr("scipy.optimize.linprog", solve)
+    bound_table(table, REQUESTED[2], seconds=60)
+    largest = max(entries)
+    monkeypatch.setattr(loss_bound, "ENTRIES_A_SECOND", (largest - 1) / 30)  # half of the time is for programs
+    entries.clear()
+    assert bound_table(table, REQUESTED[2], seconds=60).loss > 0
+    assert max(entries, default=0) < largest
 
 
 def test_suppression_leaves_out_what_compares_with_all_rows_and_stays_below() -> None:

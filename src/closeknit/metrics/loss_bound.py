@@ -63,6 +63,7 @@ SLAB_WORK = 1 << 32  # cells visited while prices are lowered, between two looks
 MOST_RANGES = 20_000  # of a column, in the prices of rows; the column with the most values has no limit
 MOST_BOXES = 1_500  # boxes of a group of columns
 MOST_ENTRIES = 3_000_000  # of a linear program
+ENTRIES_A_SECOND = 50_000  # the solver looks at its time too seldom to be given a program that it cannot solve in time
 NEAREST, PRICES, BOXES, GROUPS = "nearest class", "prices of rows", "boxes", "groups of columns"
 
 
@@ -313,8 +314,8 @@ def _bound_group(request: _Request) -> float:
     """The bound of a few columns: by boxes where they can be listed in time, else by the nearest class."""
     if request.seconds > 0 and _count_ranges(request) <= MOST_BOXES:
         try:
-            guard = request.guard()
-            found = solve_boxes(request.table, guard, suppress=request.suppress, most=MOST_ENTRIES, seconds=request.seconds)
+            guard, most = request.guard(), min(MOST_ENTRIES, int(ENTRIES_A_SECOND * request.seconds))
+            found = solve_boxes(request.table, guard, suppress=request.suppress, most=most, seconds=request.seconds)
             return max(found.loss, 0.0)
         except TooLarge:
             pass
