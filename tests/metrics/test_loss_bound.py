@@ -40,6 +40,7 @@ REQUESTED: list[list[Model]] = [
     [ck.KAnonymity(2), ck.TCloseness("stay", 0.2)],
     [ck.KAnonymity(2), ck.BetaLikeness("disease", 2)],
     [ck.LDiversity("disease", 2, "frequency"), ck.LDiversity("disease", 3)],
+    [ck.KAnonymity(2), ck.LDiversity("disease", 2.5, "entropy")],
     [ck.KAnonymity(2), ck.DeltaDisclosure("stay", 2.5)],
     [ck.KAnonymity(2), ck.TCloseness("disease", 0.5), ck.TCloseness("stay", 0.3)],
 ]

@@ -45,13 +45,14 @@ from closeknit.core.table import Table
 from closeknit.kernels.counting.least_boxes import least_boxes
 from closeknit.kernels.counting.least_classes import HAIR, Rows, nearest_classes
 from closeknit.kernels.counting.row_prices import Classes, Level, Prices, Ranges, lower_prices, room_for_classes, settle_prices
-from closeknit.kernels.exchange.knit_guard import CAPS, CLOSENESS, VALUES, Guard
+from closeknit.kernels.exchange.knit_guard import CAPS, CLOSENESS, ENTROPY, VALUES, Guard
 from closeknit.kernels.geometry.boxes import Scales
 from closeknit.kernels.geometry.ranges import Costs, costs, range_cost
 from closeknit.kernels.threads import THREADS, in_threads
 from closeknit.search.box_program import Kinds, TooLarge, list_ranges, room_of, solve_boxes
 from closeknit.search.guards import LONGEST, guard_of
 
+LEEWAY = 1e-7  # more than the rounding error of an entropy
 STEPS = 2_048  # of the loss, in the bound by the nearest class
 WORK = 1 << 19  # cells visited in search of the narrowest box around one of them
 BLOCK = 64  # cells that a thread looks at between two looks at the clock
@@ -82,9 +83,16 @@ class _Request:
         return self.ends - time.monotonic()
 
     def guard(self) -> Guard:
-        """The guarantees as a guard that is nowhere stricter than the models: caps and floors are moved a hair outwards."""
+        """The guarantees as a guard that is nowhere stricter than the models: caps and floors are moved a hair outwards.
+
+        An entropy is a cap here: the share that one value may have if all others are as frequent as one another.
+        """
         guard = guard_of(self.table, self.models).guard
         cap, low = guard.cap_num / guard.cap_den, guard.low_num / guard.low_den
+        for v in np.flatnonzero(guard.kind == ENTROPY).tolist():
+            values = np.flatnonzero(guard.leaf[guard.start[v] : guard.start[v + 1]]) + guard.start[v]
+            cap[values] = _cap_of_entropy(float(guard.entropy[v]), len(values))
+        guard = guard._replace(kind=np.where(guard.kind == ENTROPY, CAPS, guard.kind))
         least = [guard.k]  # rows of an allowed class: each guarantee may need more than k
         for v, kind in enumerate(guard.kind):
             if kind == CAPS:
@@ -163,6 +171,16 @@ def _is_measured_alike(kind: Kind, domain: Domain) -> bool:
     if kind.has_fixed_losses or domain.tree is not None or domain.numbers is None:
         return kind.has_fixed_losses
     return domain.step is None and domain.top is None and domain.bottom is None and bool((domain.numbers % 1 == 0).all())
+
+
+def _cap_of_entropy(entropy: float, values: int) -> float:
+    """The largest share of one value, rounded up, with which so many values can have this entropy."""
+    low, high = 1 / values, 1.0
+    while high - low > LEEWAY:
+        share = (low + high) / 2
+        others = (1 - share) * np.log((values - 1) / (1 - share)) if values > 1 else 0.0
+        low, high = (share, high) if others - share * np.log(share) >= entropy - LEEWAY else (low, share)
+    return high
 
 
 def _split_models(table: Table, models: Sequence[Model], suppress: bool) -> tuple[list[Model], tuple[str, ...]]:
