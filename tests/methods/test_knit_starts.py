@@ -213,9 +213,9 @@ def test_the_shares_of_the_program_are_a_start(monkeypatch: pytest.MonkeyPatch) 
     table, models = hospital(300), [ck.KAnonymity(4), ck.TCloseness("disease", 0.3)]
     state, start = _state(table, models), Knit(proposals=0)
     good = Knit(proposals=32 * 300 * 170).run(table, models, 3, ignore_progress).partition
-    assert start_from_shares(state) is None
+    assert start_from_shares(state, models) is None
     assert state.loss(start.run(table, models, 4, ignore_progress).partition) > state.loss(good)
-    monkeypatch.setattr(knit, "start_from_shares", lambda _: good)
+    monkeypatch.setattr(knit, "start_from_shares", lambda *_: good)
     assert state.loss(start.run(table, models, 4, ignore_progress).partition) <= state.loss(good)
 
 

@@ -132,7 +132,7 @@ def test_knit_starts_from_its_classes_that_each_stay_within_a_budget():
     schema = ck.datasets.hospital_schema()
     years = {"admission": ck.date(lo="2023-01-01", hi="2024-12-31")}
     schema = schema.model_copy(update={"quasi": {**schema.quasi, **years}})
-    release = ck.anonymize(ck.datasets.hospital(400), schema, [ck.RecordsAtRisk(0.1, 0.1)], ck.Knit(), seed=2**100 + 7)
+    release = ck.anonymize(ck.datasets.hospital(400), schema, [ck.RecordsAtRisk(0.1, 0.1)], ck.Knit(), seed=2**100 + 1)
     assert release.loss < 0.305, "0.3107 without that start"
 
 

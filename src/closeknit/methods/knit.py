@@ -25,7 +25,7 @@ and where it pays as long as there are values of the sensitive attributes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -80,6 +80,7 @@ TINY, MANY = 150, 170  # rows up to which there are so many sweeps by default, a
 MOST_CYCLES = 8  # in which a budget is spent again
 
 MayContinue = Callable[[Progress, int], bool]
+_Start = tuple[str, Callable[[], Partition | None]]  # its name, and how it is built
 
 
 @dataclass(frozen=True)
@@ -293,10 +294,11 @@ def _knit(shards: _Shards, sweeps: int, clock: RoundClock) -> tuple[Partition, i
 
 
 def _start(knit_state: KnitState, models: Sequence[Model], seed: Sequence[int], progress: Progress, only: str | None) -> _Found:
-    """The start that has the least loss after a short exchange."""
+    """The start that has the least loss after a short exchange. All are built at the same time, and exchanged one by one."""
     whole = Partition(np.zeros(len(knit_state.table), dtype=np.int32), 1)
-    best = _Found("", whole, np.inf)
-    for i, (name, start) in enumerate(_starts(knit_state, models, seed, only)):
+    best, listed = _Found("", whole, np.inf), _list_starts(knit_state, models, seed, only)
+    built = zip(listed, in_threads(lambda one: one[1](), listed), strict=True)
+    for i, (name, start) in enumerate((name, start) for (name, _), start in built if start is not None):
         progress("cutting", 0.4 - 0.2 * 0.7**i)
         found = [repair_partition(knit_state.table, start, models) if knit_state.unguarded else start]
         if knit_state.loss(found[0]) <= HOPELESS * best.loss:
@@ -307,33 +309,40 @@ def _start(knit_state: KnitState, models: Sequence[Model], seed: Sequence[int], 
     return best
 
 
-def _starts(
-    knit_state: KnitState, models: Sequence[Model], seed: Sequence[int], only: str | None
-) -> Iterator[tuple[str, Partition]]:
+def _list_starts(knit_state: KnitState, models: Sequence[Model], seed: Sequence[int], only: str | None) -> list[_Start]:
     """Careful cuts with more and less slack, Mondrian's cuts, peeling, and for a few rows what planning methods make.
 
     `only`: the one that is wanted; cuts too where it may not exist.
     """
-    whole = Partition(np.zeros(len(knit_state.table), dtype=np.int32), 1)
-    small = len(knit_state.table) <= SMALL
+    table, listed = knit_state.table, list[_Start]()
     if only in (None, CUTS, SHARES):
-        for slack in SLACKS if small else SLACKS[:1]:
-            begun = cut(knit_state, whole, tighten_guard(knit_state.guard, slack)) if slack < 1 else whole
-            yield CUTS, cut(knit_state, begun, knit_state.guard)
+        slacks = SLACKS if len(table) <= SMALL else SLACKS[:1]
+        listed += [(CUTS, partial(_cut_with_slack, knit_state, slack)) for slack in slacks]
     if only in (None, MONDRIAN):
-        yield MONDRIAN, Mondrian().run(knit_state.table, models, 0, ignore_progress).partition
+        listed.append((MONDRIAN, lambda: Mondrian().run(table, models, 0, ignore_progress).partition))
     if len(knit_state.guard.kind) > 0:
         if only in (None, PEELED):
-            yield PEELED, peel(knit_state, np.random.default_rng([*seed, 0]))
-        if only in (None, SHARES) and (shared := start_from_shares(knit_state)) is not None:
-            yield SHARES, repair_partition(knit_state.table, shared, models)
+            listed.append((PEELED, lambda: peel(knit_state, np.random.default_rng([*seed, 0]))))
+        if only in (None, SHARES):
+            listed.append((SHARES, lambda: start_from_shares(knit_state, models)))
     mentioned = tuple(dict.fromkeys(name for model in models for name in parts(model.column)))[:2]
-    if not mentioned or len(knit_state.table) > FEW:  # what plans by a value that no guarantee mentions would disclose it
-        return
-    for method in (Sabre(), Burel(), StackAndDeal(column=mentioned)):
-        with suppress(BadInput, Unsatisfiable):  # it plans for other guarantees than these
-            made = method.run(knit_state.table, models, seed[0], ignore_progress).partition
-            yield method.name, repair_partition(knit_state.table, made, models)
+    if mentioned and len(table) <= FEW:  # what plans by a value that no guarantee mentions would disclose it
+        planning = (Sabre(), Burel(), StackAndDeal(column=mentioned))
+        listed += [(method.name, partial(_plan_classes, method, table, models, seed[0])) for method in planning]
+    return listed
+
+
+def _cut_with_slack(knit_state: KnitState, slack: float) -> Partition:
+    whole = Partition(np.zeros(len(knit_state.table), dtype=np.int32), 1)
+    begun = cut(knit_state, whole, tighten_guard(knit_state.guard, slack)) if slack < 1 else whole
+    return cut(knit_state, begun, knit_state.guard)
+
+
+def _plan_classes(method: Method, table: Table, models: Sequence[Model], seed: int) -> Partition | None:
+    """The classes of another method; None if it plans for other guarantees than these."""
+    with suppress(BadInput, Unsatisfiable):
+        return repair_partition(table, method.run(table, models, seed, ignore_progress).partition, models)
+    return None
 
 
 def _cycle(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from closeknit.kernels.compiling import bare, whole
+from closeknit.kernels.compiling import bare, truth, whole
 from closeknit.kernels.exchange.class_state import State, take
 from closeknit.kernels.exchange.knit_guard import Guard, is_allowed, is_allowed_after
 from closeknit.kernels.exchange.knit_search import (
@@ -57,8 +57,8 @@ def find_helper(
                 break
         if (
             more < most
-            and is_allowed_after(guard, state.under, d, state.size[d], y, NO_ROW)
-            and is_allowed_after(guard, state.under, c, size, row, y)
+            and is_allowed_after(guard, state.under, d, state.size[d], y, NO_ROW, truth(True))
+            and is_allowed_after(guard, state.under, c, size, row, y, truth(True))
         ):
             found, least = y, size * more + left - gain
     return found, least
@@ -86,7 +86,7 @@ def begin_class(costs: Costs, guard: Guard, state: State, search: Search, row: i
         state.ends[new, j, 0], state.ends[new, j, 3] = np.iinfo(np.int32).max, NO_ROW
     if y < 0:
         return False
-    if not is_allowed_after(guard, state.under, c, size, row, NO_ROW):
+    if not is_allowed_after(guard, state.under, c, size, row, NO_ROW, truth(True)):
         helper, cost = find_helper(costs, guard, state, search, row, left, room)
         if helper < 0:
             return False
@@ -106,7 +106,9 @@ def begin_class(costs: Costs, guard: Guard, state: State, search: Search, row: i
         source = whole(state.class_of[y])
         same = state.loss[source] == 0.0  # the order has one row of such a class
         while (
-            y >= 0 and state.size[new] < least and is_allowed_after(guard, state.under, source, state.size[source], y, NO_ROW)
+            y >= 0
+            and state.size[new] < least
+            and is_allowed_after(guard, state.under, source, state.size[source], y, NO_ROW, truth(True))
         ):
             search.log[done, 0], search.log[done, 1] = y, source
             done += 1
@@ -138,7 +140,7 @@ def _find_spare(costs: Costs, guard: Guard, state: State, search: Search, row: i
             continue
         if gain > 0.0:
             gain -= (state.size[d] - 1) * measure_without(costs, state, d, y)
-        if least * more - gain < best and is_allowed_after(guard, state.under, d, state.size[d], y, NO_ROW):
+        if least * more - gain < best and is_allowed_after(guard, state.under, d, state.size[d], y, NO_ROW, truth(True)):
             found, best, gained = y, least * more - gain, gain
     return found, gained
 

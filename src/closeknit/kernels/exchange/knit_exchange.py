@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from closeknit.kernels.compiling import bare, kernel, whole
+from closeknit.kernels.compiling import bare, kernel, truth, whole
 from closeknit.kernels.exchange.class_rebuilding import begin_class, dissolve, find_helper
 from closeknit.kernels.exchange.class_state import State, take
 from closeknit.kernels.exchange.knit_guard import Guard, is_allowed_after
@@ -111,7 +111,7 @@ def _offer_row(costs: Costs, guard: Guard, state: State, search: Search, row: in
         more = measure_stretch(costs, state, to, row, most)
         if more < may_move:
             if may_lose < 0:
-                may_lose = 1 if is_allowed_after(guard, state.under, c, size, row, NO_ROW) else 0
+                may_lose = 1 if is_allowed_after(guard, state.under, c, size, row, NO_ROW, truth(True)) else 0
                 if may_lose == 0 and shrink > 0.0 and not search.once:
                     helper, cost = find_helper(costs, guard, state, search, row, left, moved)
                     if helper >= 0:
@@ -120,7 +120,7 @@ def _offer_row(costs: Costs, guard: Guard, state: State, search: Search, row: in
             if (
                 (may_lose == 1 or helper >= 0)
                 and more < may_move
-                and is_allowed_after(guard, state.under, to, there, NO_ROW, row)
+                and is_allowed_after(guard, state.under, to, there, NO_ROW, row, truth(True))
             ):
                 take(costs, guard, state, row, to)
                 if helper >= 0:

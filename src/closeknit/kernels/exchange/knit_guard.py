@@ -151,12 +151,12 @@ def is_class_allowed(guard: Guard, rows: Ints) -> bool:
 
 
 @bare
-def is_allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in_: int) -> bool:
-    """Whether class c, which is allowed, may lose row `out` and gain row `in_` (-1: none).
+def is_allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in_: int, now: bool) -> bool:
+    """Whether class c may lose row `out` and gain row `in_` (-1: none); `now`: it is known to be allowed before.
 
     >>> from kernel_inputs import one_cap
     >>> guard, under = one_cap(np.array([0, 1], np.int32), 2), np.array([[3, 1, 2]], np.int32)
-    >>> [is_allowed_after(guard, under, 0, 3, *change) for change in ((1, -1), (-1, 0), (1, 0))]
+    >>> [is_allowed_after(guard, under, 0, 3, *change, True) for change in ((1, -1), (-1, 0), (1, 0))]
     [True, True, False]
     """
     size += (in_ >= 0) - (out >= 0)
@@ -167,7 +167,7 @@ def is_allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in
         most = guard.most[v, size] if kind == CLOSENESS else 0
         n, moved, values, entropy = guard.rows[a], 0, 0, 0.0
         less = guard.node[out, v] if out >= 0 else -1
-        if kind == VALUES and (less < 0 or under[c, less] > 1):
+        if now and kind == VALUES and (less < 0 or under[c, less] > 1):
             continue  # no value is lost
         more = guard.node[in_, v] if in_ >= 0 else -1
         for x in range(b - 1, a - 1, -1):  # a node follows its parent: both paths to the root are met on the way

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.kernels.compiling import bare, whole
+from closeknit.kernels.compiling import bare, truth, whole
 from closeknit.kernels.exchange.class_state import State
 from closeknit.kernels.exchange.knit_guard import Guard, alike, is_allowed_after
 from closeknit.kernels.geometry.boxes import Codes, Ints
@@ -120,8 +120,8 @@ def measure_gap(costs: Costs, state: State, search: Search, to: int) -> float:
 def may_change(guard: Guard, state: State, search: Search, row: int, other: int) -> bool:
     c, to = whole(state.class_of[row]), whole(state.class_of[other])
     return alike(guard, row, other) or (
-        is_allowed_after(guard, state.under, c, state.size[c], row, other)
-        and is_allowed_after(guard, state.under, to, state.size[to], other, row)
+        is_allowed_after(guard, state.under, c, state.size[c], row, other, truth(True))
+        and is_allowed_after(guard, state.under, to, state.size[to], other, row, truth(True))
     )
 
 
@@ -137,7 +137,7 @@ def find_place(
     loss = max(loss, 0.0)
     c, found, partner, least = whole(state.class_of[row]), NO_ROW, NO_ROW, room
     turn = begin_turn(state, search, row)
-    may_lose = dissolve or is_allowed_after(guard, state.under, c, state.size[c], row, NO_ROW)
+    may_lose = dissolve or is_allowed_after(guard, state.under, c, state.size[c], row, NO_ROW, truth(True))
     for step in range(2, 2 * search.width + 2):
         if least <= 0.0 and found >= 0:
             break
@@ -154,7 +154,7 @@ def find_place(
         if more >= most:
             continue
         cost = (there + 1) * more + state.loss[to] - loss
-        if may_lose and cost < least and is_allowed_after(guard, state.under, to, there, NO_ROW, row):
+        if may_lose and cost < least and is_allowed_after(guard, state.under, to, there, NO_ROW, row, truth(True)):
             found, partner, least = to, NO_ROW, cost
         if not dissolve and there * more < least:
             other = _find_inside(guard, state, search, row, to)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.kernels.compiling import bare, kernel, whole
+from closeknit.kernels.compiling import bare, kernel, truth, whole
 from closeknit.kernels.exchange.class_state import State
 from closeknit.kernels.exchange.knit_guard import Guard, is_allowed_after
 from closeknit.kernels.exchange.knit_search import GAIN, NO_ROW
@@ -140,8 +140,9 @@ def _is_allowed(guard: Guard, state: State, c: int, to: int, values: Candidates,
     own, seen = values.own, values.seen
     w = values.kind[other] + 1 if other >= 0 else 0
     if seen[b, w] // 2 != to:
-        fine = is_allowed_after(guard, state.under, c, state.size[c], whole(own[b]), other) and is_allowed_after(
-            guard, state.under, to, state.size[to], other, whole(own[b])
+        row, unsure = whole(own[b]), truth(False)  # any classes may be asked about
+        fine = is_allowed_after(guard, state.under, c, state.size[c], row, other, unsure) and is_allowed_after(
+            guard, state.under, to, state.size[to], other, row, unsure
         )
         seen[b, w] = 2 * to + whole(fine)
     return seen[b, w] % 2 == 1
