@@ -145,12 +145,57 @@ def test_kinds(name: str, cells: list[object], kind: str, sure: bool) -> None:
         ("ward_name", ["A", "B"] * 20, "quasi", False),
         ("age", [30, 31], "quasi", True),
         ("marital-status", ["single", "married"], "quasi", True),
+        ("patient_age", [30, 31, 31, 32], "quasi", True),
+        ("customer income", [10, 20], "sensitive", False),
+        ("street", ["High St", "Mill Ln"] * 20, "identifier", False),
         ("xyz", ["a", "b"] * 20, "quasi", False),
     ],
 )
 def test_roles(name: str, cells: list[object], role: str, sure: bool) -> None:
     found = guess(name, cells)
     assert (found.role, found.sure) == (role, sure), found.reason
+
+
+@pytest.mark.parametrize(
+    ("role", "names"),
+    [
+        (
+            "identifier",
+            "Name Vorname NACHNAME Familienname Adresse Strasse Straße Nom Prénom prenom apellidos nombre dirección",
+        ),
+        (
+            "quasi",
+            "Alter GESCHLECHT PLZ Ort Wohnort Beruf Familienstand Staatsangehörigkeit Staatsangehoerigkeit Geburtsdatum "
+            "Staatsangeho\u0308rigkeit sexe code_postal codePostal profession date_de_naissance Pays edad sexo código_postal "
+            "profesión fecha_nacimiento",
+        ),
+        ("sensitive", "Diagnose Krankheit Hauptdiagnose Gehalt Einkommen diagnostic salaire diagnóstico diagnostico SALARIO"),
+        ("person", "Patientennummer Patienten-Nr Versichertennummer Telefon E-Mail"),
+    ],
+)
+def test_roles_by_names_in_german_french_and_spanish(role: str, names: str) -> None:
+    found = {name: guess(name, ["a", "b", "b"]) for name in names.split()}
+    assert {name: one.reason for name, one in found.items() if one.role != role or "no clear evidence" in one.reason} == {}
+    if role in ("quasi", "sensitive"):
+        assert [name for name, one in found.items() if not one.sure] == []
+
+
+@pytest.mark.parametrize("name", ["Sorte", "Alternative", "Ortho", "Nominal", "Gehaltvoll", "nombre"])
+def test_words_of_other_languages_match_whole_words_and_a_count_is_no_name(name: str) -> None:
+    assert "no clear evidence" in guess(name, [1, 2, 3, 4]).reason
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "kind"),
+    [
+        ("Alter", [1, 2, 3] * 20, "numeric"),
+        ("Familienstand", [10 * i for i in range(1, 13)] * 2, "flat"),
+        ("Postleitzahl", ["04109", "80331"], "prefix"),
+        ("Hauptdiagnose", ["J45.0", "E11", "I10", "C50.1"], "prefix"),
+    ],
+)
+def test_kinds_by_names_in_german(name: str, cells: list[object], kind: str) -> None:
+    assert guess(name, cells).kind == kind
 
 
 def test_bad_value_is_pointed_at() -> None:

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.api.suggestion.vocabulary import SINGULAR
 from closeknit.core.columns import Column
 from closeknit.core.domain import NUMBER_TEXT
 from closeknit.core.folding import first_alike
@@ -69,7 +70,7 @@ class Profile:
     def match_word(self, vocabulary: Collection[str]) -> str | None:
         """Return the first word of the name (or all words together) that is in the vocabulary."""
         for word in (*self.words, "".join(self.words)):
-            for form in (word, word if word.endswith("ss") else word.removesuffix("s")):
+            for form in (word, word if word.endswith("ss") or word in SINGULAR else word.removesuffix("s")):
                 if form in vocabulary:
                     return form
         return None
