@@ -219,6 +219,50 @@ def test_missing_markers_are_found_as_they_are_written() -> None:
     assert set(suggest(Columns.of({"city": ["Oslo", "None"]})).schema.missing) == set()
 
 
+@pytest.mark.parametrize(
+    ("cells", "codes"),
+    [
+        ([30, 41, -9, 52], ["-9"]),
+        (["30", "41", "-99", "-88", "52"], ["-99", "-88"]),
+        (["1.80", "1.75", "-999.00", "?"], ["?", "-999.00"]),
+        ([1.5, -3.25, 999.0, 20.5], ["999"]),
+        ([1962, 1999, 9999], ["9999"]),
+        ([0, 1, 99, 1], ["99"]),
+        ([-3, -9, 4], []),
+        (["997", "998", "999", "12"], []),
+        ([*range(1, 99), 99], []),
+        ([41310, 27828, 0, 99999], []),
+        ([9, 99, 30, 41], []),
+        (["-9", "a", "b"], []),
+        ([-9, -9], []),
+        ([-60, 5, 99], []),
+        ([-1, 0, 5], []),
+    ],
+)
+def test_numbers_that_stand_for_no_value_are_proposed_as_missing(cells: list[object], codes: list[str]) -> None:
+    suggestion = suggest(Columns.of({"age": cells}))
+    assert list(suggestion.schema.missing) == codes
+    numbers = [code for code in codes if code != "?"]
+    assert list(suggestion.doubtful_markers) == numbers and not (numbers and suggestion.reasons["age"].sure)
+    for code in numbers:
+        assert f"; {code} looks like a missing-value code and is taken as one" in suggestion.reasons["age"].reason
+        assert f"'{code}'" in suggestion.to_recipe("t.csv").split("may be a value of its own")[0].split("missing: [")[1]
+
+
+def test_a_number_that_is_a_value_of_another_column_is_not_missing_everywhere() -> None:
+    cells: dict[str, list[object]] = {
+        "age": [30, 41, 999, 52],
+        "charge": [998, 999, 1200, 1750],
+        "empty": [-9] * 4,
+        "sex": [1, 2, -9, 1],
+    }
+    suggestion = suggest(Columns.of(cells))
+    assert list(suggestion.schema.missing) == ["-9"] and not suggestion.reasons["age"].sure
+    assert "999 looks like a missing-value code, but other columns have it as a value" in suggestion.reasons["age"].reason
+    keys = suggest(Columns.of({"patient_id": [998, 999, 1200, 1750], "age": cells["age"]}))
+    assert keys.schema.missing == ("999",) and keys.reasons["patient_id"].role == "identifier"
+
+
 def test_step_for_decimals_and_long_tails_of_quasi_columns_only() -> None:
     rng = np.random.default_rng(3)
     tail = np.rint(np.exp(rng.normal(8, 1.5, 500))).astype(int).tolist()

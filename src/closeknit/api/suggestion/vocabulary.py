@@ -58,8 +58,8 @@ SECRET = words(
     "salary income wage earnings pay charge bill debt loan balance "
     "religion vote party orientation offence offense crime conviction "
     "krankheit erkrankung hauptdiagnose nebendiagnose therapie behandlung medikament symptome "
-    "gehalt einkommen nettoeinkommen bruttoeinkommen haushaltseinkommen lohn bruttolohn nettolohn verdienst schulden konfession "
-    "maladie diagnostic traitement médicament symptôme salaire dette "
+    "gehalt einkommen nettoeinkommen bruttoeinkommen haushaltseinkommen lohn bruttolohn nettolohn verdienst schulden "
+    "konfession maladie diagnostic traitement médicament symptôme salaire dette "
     "enfermedad diagnóstico tratamiento medicamento síntoma salario sueldo ingreso deuda religión"
 )
 LENGTH_OF_STAY = words("stay los lengthofstay verweildauer liegedauer")
@@ -79,8 +79,9 @@ KNOWN = words(
     "region province country nationality citizenship marital education school degree job profession work workclass employer "
     "industry household children family height weight admission discharge admitted discharged "
     "alter geburtsdatum geburtstag geburtsjahr geburtsort geschlecht postleitzahl ort wohnort stadt gemeinde landkreis "
-    "bundesland kanton staatsangehörigkeit nationalität staatsbürgerschaft familienstand zivilstand schulabschluss bildung beruf "
-    "arbeitgeber branche haushaltsgröße kinder körpergröße gewicht aufnahmedatum entlassungsdatum "
+    "bundesland kanton staatsangehörigkeit nationalität staatsbürgerschaft familienstand zivilstand schulabschluss bildung "
+    "beruf arbeitgeber branche haushaltsgröße kinder körpergröße gewicht aufnahmedatum entlassungsdatum "
     "âge naissance sexe codepostal ville commune département nationalité étatcivil métier emploi employeur enfants poids "
-    "edad nacimiento sexo codigopostal ciudad municipio provincia pays país nacionalidad estadocivil profesión trabajo hijos peso"
+    "edad nacimiento sexo codigopostal ciudad municipio provincia pays país nacionalidad estadocivil profesión trabajo hijos "
+    "peso"
 )
