@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,7 +38,7 @@ from closeknit.cli.options import (
     data_keys,
     describe_object_folder,
     expand_groups,
-    folder_of_output,
+    file_of_output,
     free_folder,
     free_object_folder,
     print_json,
@@ -243,7 +244,9 @@ def inspect(
             guesses = {name: vars(guess) for name, guess in suggestion.reasons.items()}
             print_json({"columns": guesses, "missing": suggestion.schema.missing, "csv": dict(suggestion.csv)})
             return
-        recipe = suggestion.to_recipe(*data_keys(source, suggestion.csv, folder_of_output(output)))
+        file = file_of_output(output)
+        name = quote("recipe.yaml" if file is None else shorten_path(file))
+        recipe = suggestion.to_recipe(*data_keys(source, suggestion.csv, file and file.parent), name)
         if output is None:
             print_utf8(recipe)
         else:
@@ -254,7 +257,6 @@ def inspect(
         print_stderr(f"columns: {len(suggestion.reasons)}, rows: {suggestion.rows:,}, not sure about: {unsure}")
         if not suggestion.schema.sensitive:
             print_stderr("no column looks sensitive: move the sensitive ones under 'sensitive' and add a guarantee for each")
-        name = "recipe.yaml" if output is None else shorten_path(output)
         print_stderr(f"next: edit the recipe, then run 'closeknit anonymize {name} -o out/'")
 
 

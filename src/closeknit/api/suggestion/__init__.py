@@ -54,8 +54,13 @@ class Suggestion:
         """Columns that the user should check first."""
         return [name for name, guess in self.reasons.items() if not guess.sure]
 
-    def to_recipe(self, path: str, csv: Mapping[str, Any] | None = None) -> str:
-        """Return an editable recipe for the table at `path`; `csv` overrides the format of the file.
+    def to_recipe(self, path: str, csv: Mapping[str, Any] | None = None, name: str = "recipe.yaml") -> str:
+        """Return an editable recipe.
+
+        Args:
+            path: Where the table is.
+            csv: The format of the file, instead of the one that was detected.
+            name: The file of the recipe, as its first lines name it.
 
         >>> table = Columns.of({"name": ["Ann", "Bob"], "age": [41, 30], "disease": ["flu", "gout"]})
         >>> print(suggest(table).to_recipe("patients.csv").split("schema:")[1])
@@ -64,7 +69,7 @@ class Suggestion:
             - name  # names of people
         ...
         """
-        return recipe_text(self, path, self.csv if csv is None else csv)
+        return recipe_text(self, path, self.csv if csv is None else csv, name)
 
 
 def suggest(columns: Columns) -> Suggestion:
