@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,6 +48,7 @@ class CheckpointFolder:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(os.path.abspath(path))
+        self._created = not self.path.exists()
         try:
             self.path.mkdir(mode=0o700, exist_ok=True)
             self._lock = os.open(self.path, os.O_RDONLY)
@@ -55,6 +57,9 @@ class CheckpointFolder:
             right = "stop it first, or choose another folder"
             raise BadInput("another process uses this checkpoint", file=path, right=right) from None
         except OSError as error:
+            if not self.path.parent.exists():
+                what = f"the folder {Path(path).parent} does not exist"
+                raise BadInput(what, file=path, right="create it, or choose another checkpoint") from None
             raise explain_os_error(error, path) from None
         self._log: int | None = None
         self._unsynced = False
@@ -99,8 +104,11 @@ class CheckpointFolder:
             self._unsynced = False
 
     def close(self) -> None:
-        """Release the folder."""
+        """Release the folder; a new one that got no checkpoint is removed."""
         self._close()
+        if self._created and not self.begun:
+            with suppress(OSError):  # it has other files
+                self.path.rmdir()
         os.close(self._lock)
 
     def _open(self, log: Path, how: int) -> None:
