@@ -62,6 +62,15 @@ def test_the_recipe_says_how_the_file_is_written_and_works_from_anywhere(folder:
     assert max(float(str(cell)) for cell in read(folder / "out" / "release.csv")["pay"].values) == 60_000.5
 
 
+def test_a_place_that_cannot_have_a_recipe_is_refused_before_the_table_is_read(folder: Path) -> None:
+    refused(closeknit("inspect", "nowhere.csv", "-o", "no/r.yaml"), "no/r.yaml: the folder no does not exist; create it first")
+    refused(
+        closeknit("inspect", "nowhere.csv", "-o", "data", "--force"), "data: this is a folder, not a file; name a file in it"
+    )
+    (folder / "t.csv").write_text("age,ill\n30,flu\n")
+    refused(closeknit("anonymize", "t.csv", "-o", "out"), "not a recipe", "'closeknit inspect' writes one")
+
+
 def test_an_existing_recipe_is_not_overwritten(folder: Path) -> None:
     (folder / "r.yaml").write_text("mine")
     refused(closeknit("inspect", "data/patients.csv", "-o", "r.yaml"), "r.yaml", "exists already", "--force")

@@ -48,10 +48,7 @@ def test_a_first_run_that_fails_leaves_no_checkpoint_in_the_way(
     Path("mine").mkdir()
     assert run({**wrong, "--checkpoint": "mine", "--rejects": "rejects"}).exit_code == 2 and Path("mine").exists()
     far = run({"--checkpoint": "no/ck"})
-    assert (far.exit_code, far.stderr) == (
-        2,
-        "closeknit: no/ck: the folder no does not exist; create it, or choose another checkpoint\n",
-    )
+    assert (far.exit_code, far.stderr) == (2, "closeknit: no/ck: the folder no does not exist; create it first\n")
 
 
 @pytest.mark.parametrize("log", ["noon", '{"now": 1}', "[1]"])

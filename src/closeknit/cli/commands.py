@@ -39,12 +39,12 @@ from closeknit.cli.options import (
     describe_object_folder,
     expand_groups,
     file_of_output,
+    free_file,
     free_folder,
     free_object_folder,
     print_json,
     print_utf8,
     read_recipe,
-    refuse_existing,
     shorten_path,
 )
 from closeknit.cli.presets import presets
@@ -159,7 +159,7 @@ def demo(
 
         folder = free_folder(output, force)
         if table is not None:
-            refuse_existing(table, force)
+            free_file(table, force)
         patients, schema = hospital(rows), hospital_schema()
         with ProgressBar() as bar:
             release = anonymize_table(patients, schema, [KAnonymity(6), TCloseness("disease", 0.2)], progress=bar)
@@ -236,7 +236,7 @@ def inspect(
         from closeknit.io.folders import write_whole
 
         if output is not None:
-            refuse_existing(output, force)
+            free_file(output, force)
         place = {"table": table, "query": query, "sheet": sheet, "header": header_row, "labels": labels}
         source = data_of(file, **place, catalog=catalog, version=version)
         suggestion = suggest(source, written.format)

@@ -131,6 +131,16 @@ def refuse_existing(place: Path, force: bool) -> None:
         raise BadInput("it exists already", file=place, right="choose another name, or use --force to replace it")
 
 
+def free_file(place: Path, force: bool) -> None:
+    """Refuse a file that cannot be written in the end, before the work starts."""
+    from closeknit.io.folders import refuse_no_parent
+
+    if place.is_dir():
+        raise BadInput("this is a folder, not a file", file=place, right="name a file in it")
+    refuse_no_parent(place)
+    refuse_existing(place, force)
+
+
 def file_of_output(output: Path | None) -> Path | None:
     """Return the file that a command writes: `output`, or standard output if the system knows its file."""
     if output is not None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from closeknit.core.errors import BadInput
 from closeknit.io.faults import explain_os_error
+from closeknit.io.folders import refuse_no_parent
 from closeknit.streams.checkpoint import load_with_metadata, save
 from closeknit.streams.stream import Stream
 
@@ -49,6 +50,7 @@ class CheckpointFolder:
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(os.path.abspath(path))
         self._created = not self.path.exists()
+        refuse_no_parent(Path(path))
         try:
             self.path.mkdir(mode=0o700, exist_ok=True)
             self._lock = os.open(self.path, os.O_RDONLY)
@@ -57,9 +59,6 @@ class CheckpointFolder:
             right = "stop it first, or choose another folder"
             raise BadInput("another process uses this checkpoint", file=path, right=right) from None
         except OSError as error:
-            if not self.path.parent.exists():
-                what = f"the folder {Path(path).parent} does not exist"
-                raise BadInput(what, file=path, right="create it, or choose another checkpoint") from None
             raise explain_os_error(error, path) from None
         self._log: int | None = None
         self._unsynced = False
