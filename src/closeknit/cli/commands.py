@@ -244,9 +244,9 @@ def inspect(
             guesses = {name: vars(guess) for name, guess in suggestion.reasons.items()}
             print_json({"columns": guesses, "missing": suggestion.schema.missing, "csv": dict(suggestion.csv)})
             return
-        file = file_of_output(output)
-        name = quote("recipe.yaml" if file is None else shorten_path(file))
-        recipe = suggestion.to_recipe(*data_keys(source, suggestion.csv, file and file.parent), name)
+        written_to = file_of_output(output)
+        name = quote("recipe.yaml" if written_to is None else shorten_path(written_to))
+        recipe = suggestion.to_recipe(*data_keys(source, suggestion.csv, written_to and written_to.parent), name)
         if output is None:
             print_utf8(recipe)
         else:
