@@ -48,7 +48,9 @@ def test_the_recipe_says_how_the_file_is_written_and_works_from_anywhere(folder:
     guessed = closeknit("inspect", "data/patients.csv", "-o", "recipes/r.yaml")
     assert guessed.exit_code == 0 and guessed.stdout == "", guessed.output
     assert "delimiter ';', encoding cp1252 (not UTF-8" in guessed.stderr and "anonymize recipes/r.yaml" in guessed.stderr
-    forms = yaml.safe_load((folder / "recipes" / "r.yaml").read_text(encoding="utf-8"))
+    text = (folder / "recipes" / "r.yaml").read_text(encoding="utf-8")
+    assert "\n#     closeknit anonymize recipes/r.yaml -o out/\n" in text
+    forms = yaml.safe_load(text)
     written = {"delimiter": ";", "encoding": "cp1252", "decimal": ",", "thousands": "."}
     assert forms["data"] == {"path": "../data/patients.csv", **written}
     assert forms["schema"]["quasi"]["born"] == {"date": {"format": "%d.%m.%Y"}}
@@ -58,6 +60,15 @@ def test_the_recipe_says_how_the_file_is_written_and_works_from_anywhere(folder:
     assert made.exit_code == 0, made.output
     assert closeknit("audit", folder / "out" / "release.csv").exit_code == 0
     assert max(float(str(cell)) for cell in read(folder / "out" / "release.csv")["pay"].values) == 60_000.5
+
+
+def test_a_place_that_cannot_have_a_recipe_is_refused_before_the_table_is_read(folder: Path) -> None:
+    refused(closeknit("inspect", "nowhere.csv", "-o", "no/r.yaml"), "no/r.yaml: the folder no does not exist; create it first")
+    refused(
+        closeknit("inspect", "nowhere.csv", "-o", "data", "--force"), "data: this is a folder, not a file; name a file in it"
+    )
+    (folder / "t.csv").write_text("age,ill\n30,flu\n")
+    refused(closeknit("anonymize", "t.csv", "-o", "out"), "not a recipe", "'closeknit inspect' writes one")
 
 
 def test_an_existing_recipe_is_not_overwritten(folder: Path) -> None:
@@ -70,8 +81,15 @@ def test_an_existing_recipe_is_not_overwritten(folder: Path) -> None:
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd/1"), reason="the system does not name the file of standard output")
 def test_standard_output_that_is_a_file_gets_a_path_from_there(folder: Path) -> None:
     command = f"{shlex.quote(sys.executable)} -m closeknit inspect data/patients.csv"
-    subprocess.run(f"{command} > recipes/r.yaml", shell=True, check=True, capture_output=True)
+    done = subprocess.run(f"{command} > recipes/r.yaml", shell=True, check=True, capture_output=True, text=True)
+    assert "anonymize recipes/r.yaml -o" in done.stderr and "anonymize recipes/r.yaml -o" in Path("recipes/r.yaml").read_text()
     assert Recipe.read(folder / "recipes" / "r.yaml").data == Path("recipes/../data/patients.csv").absolute()
+
+
+def test_a_name_that_a_shell_would_split_is_quoted(folder: Path) -> None:
+    assert closeknit("inspect", "data/patients.csv", "-o", "my\nown r.yaml").exit_code == 0
+    text = (folder / "my\nown r.yaml").read_text(encoding="utf-8")
+    assert "#     closeknit anonymize 'my?own r.yaml' -o out/" in text and yaml.safe_load(text)["method"] == "knit"
 
 
 def test_a_recipe_for_a_pipe_names_its_data_for_everywhere(folder: Path) -> None:

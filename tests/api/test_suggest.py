@@ -145,12 +145,57 @@ def test_kinds(name: str, cells: list[object], kind: str, sure: bool) -> None:
         ("ward_name", ["A", "B"] * 20, "quasi", False),
         ("age", [30, 31], "quasi", True),
         ("marital-status", ["single", "married"], "quasi", True),
+        ("patient_age", [30, 31, 31, 32], "quasi", True),
+        ("customer income", [10, 20], "sensitive", False),
+        ("street", ["High St", "Mill Ln"] * 20, "identifier", False),
         ("xyz", ["a", "b"] * 20, "quasi", False),
     ],
 )
 def test_roles(name: str, cells: list[object], role: str, sure: bool) -> None:
     found = guess(name, cells)
     assert (found.role, found.sure) == (role, sure), found.reason
+
+
+@pytest.mark.parametrize(
+    ("role", "names"),
+    [
+        (
+            "identifier",
+            "Name Vorname NACHNAME Familienname Adresse Strasse Straße Nom Prénom prenom apellidos nombre dirección",
+        ),
+        (
+            "quasi",
+            "Alter GESCHLECHT PLZ Ort Wohnort Beruf Familienstand Staatsangehörigkeit Staatsangehoerigkeit Geburtsdatum "
+            "Staatsangeho\u0308rigkeit sexe code_postal codePostal profession date_de_naissance Pays edad sexo código_postal "
+            "profesión fecha_nacimiento",
+        ),
+        ("sensitive", "Diagnose Krankheit Hauptdiagnose Gehalt Einkommen diagnostic salaire diagnóstico diagnostico SALARIO"),
+        ("person", "Patientennummer Patienten-Nr Versichertennummer Telefon E-Mail"),
+    ],
+)
+def test_roles_by_names_in_german_french_and_spanish(role: str, names: str) -> None:
+    found = {name: guess(name, ["a", "b", "b"]) for name in names.split()}
+    assert {name: one.reason for name, one in found.items() if one.role != role or "no clear evidence" in one.reason} == {}
+    if role in ("quasi", "sensitive"):
+        assert [name for name, one in found.items() if not one.sure] == []
+
+
+@pytest.mark.parametrize("name", ["Sorte", "Alternative", "Ortho", "Nominal", "Gehaltvoll", "nombre"])
+def test_words_of_other_languages_match_whole_words_and_a_count_is_no_name(name: str) -> None:
+    assert "no clear evidence" in guess(name, [1, 2, 3, 4]).reason
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "kind"),
+    [
+        ("Alter", [1, 2, 3] * 20, "numeric"),
+        ("Familienstand", [10 * i for i in range(1, 13)] * 2, "flat"),
+        ("Postleitzahl", ["04109", "80331"], "prefix"),
+        ("Hauptdiagnose", ["J45.0", "E11", "I10", "C50.1"], "prefix"),
+    ],
+)
+def test_kinds_by_names_in_german(name: str, cells: list[object], kind: str) -> None:
+    assert guess(name, cells).kind == kind
 
 
 def test_bad_value_is_pointed_at() -> None:
@@ -172,6 +217,50 @@ def test_missing_markers_are_found_as_they_are_written() -> None:
     assert set(suggestion.doubtful_markers) == {"Unknown", "NA"}
     assert suggestion.reasons["age"].kind == "numeric"
     assert set(suggest(Columns.of({"city": ["Oslo", "None"]})).schema.missing) == set()
+
+
+@pytest.mark.parametrize(
+    ("cells", "codes"),
+    [
+        ([30, 41, -9, 52], ["-9"]),
+        (["30", "41", "-99", "-88", "52"], ["-99", "-88"]),
+        (["1.80", "1.75", "-999.00", "?"], ["?", "-999.00"]),
+        ([1.5, -3.25, 999.0, 20.5], ["999"]),
+        ([1962, 1999, 9999], ["9999"]),
+        ([0, 1, 99, 1], ["99"]),
+        ([-3, -9, 4], []),
+        (["997", "998", "999", "12"], []),
+        ([*range(1, 99), 99], []),
+        ([41310, 27828, 0, 99999], []),
+        ([9, 99, 30, 41], []),
+        (["-9", "a", "b"], []),
+        ([-9, -9], []),
+        ([-60, 5, 99], []),
+        ([-1, 0, 5], []),
+    ],
+)
+def test_numbers_that_stand_for_no_value_are_proposed_as_missing(cells: list[object], codes: list[str]) -> None:
+    suggestion = suggest(Columns.of({"age": cells}))
+    assert list(suggestion.schema.missing) == codes
+    numbers = [code for code in codes if code != "?"]
+    assert list(suggestion.doubtful_markers) == numbers and not (numbers and suggestion.reasons["age"].sure)
+    for code in numbers:
+        assert f"; {code} looks like a missing-value code and is taken as one" in suggestion.reasons["age"].reason
+        assert f"'{code}'" in suggestion.to_recipe("t.csv").split("may be a value of its own")[0].split("missing: [")[1]
+
+
+def test_a_number_that_is_a_value_of_another_column_is_not_missing_everywhere() -> None:
+    cells: dict[str, list[object]] = {
+        "age": [30, 41, 999, 52],
+        "charge": [998, 999, 1200, 1750],
+        "empty": [-9] * 4,
+        "sex": [1, 2, -9, 1],
+    }
+    suggestion = suggest(Columns.of(cells))
+    assert list(suggestion.schema.missing) == ["-9"] and not suggestion.reasons["age"].sure
+    assert "999 looks like a missing-value code, but other columns have it as a value" in suggestion.reasons["age"].reason
+    keys = suggest(Columns.of({"patient_id": [998, 999, 1200, 1750], "age": cells["age"]}))
+    assert keys.schema.missing == ("999",) and keys.reasons["patient_id"].role == "identifier"
 
 
 def test_step_for_decimals_and_long_tails_of_quasi_columns_only() -> None:

@@ -57,6 +57,10 @@ def test_the_folder_of_a_release_stands_for_its_file(folder: Path) -> None:
     (folder / "out" / "release.parquet").unlink()
     refused(closeknit("audit", "out"), 2, "out", "no release", "release.csv or release.parquet")
     refused(closeknit("audit", "nowhere/"), 2, "nowhere", "no such file or folder")
+    for private in ("out.private", "out.private/recipe.yaml"):
+        refused(
+            closeknit("audit", private), 2, f"{private}: these are the private files of a release; name its public folder, out"
+        )
 
 
 # Certificates in which every number is the recomputed one --------------------------------------------------------------

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -26,6 +27,28 @@ def test_a_saved_stream_is_no_run_to_resume(tmp_path: Path) -> None:
     requested.stream.build(requested.schema, requested.models, requested.seed).save(home / "checkpoint")
     run = CliRunner().invoke(app, ["stream", str(recipe), "--checkpoint", str(home)], input="")
     assert (run.exit_code, "has no place in an input" in run.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("wrong", [{"-i": "nowhere"}, {"-o": "nowhere/rows"}, {"--certificate": "nowhere/certificate"}])
+def test_a_first_run_that_fails_leaves_no_checkpoint_in_the_way(
+    wrong: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    write_recipe(tmp_path)
+    (tmp_path / "in.ndjson").write_text(json.dumps(ROW) + "\n", encoding="utf-8")
+
+    def run(options: dict[str, str]) -> Any:
+        places = {"-i": "in.ndjson", "-o": "out/rows", "--checkpoint": "ck", **options}
+        return CliRunner().invoke(app, ["stream", "recipe.yaml", *(word for place in places.items() for word in place)])
+
+    assert run(wrong).exit_code == 2 and not Path("ck").exists()
+    write_recipe(tmp_path, seed=5)
+    assert run({}).exit_code == 0 and Path("ck", "checkpoint").exists()
+    Path("mine").mkdir()
+    assert run({**wrong, "--checkpoint": "mine", "--rejects": "rejects"}).exit_code == 2 and Path("mine").exists()
+    far = run({"--checkpoint": "no/ck"})
+    assert (far.exit_code, far.stderr) == (2, "closeknit: no/ck: the folder no does not exist; create it first\n")
 
 
 @pytest.mark.parametrize("log", ["noon", '{"now": 1}', "[1]"])

@@ -16,7 +16,7 @@ from closeknit.cli.commands import app
 from closeknit.cli.database_options import hide_passwords
 from closeknit.datasets import hospital, hospital_schema
 from closeknit.io.database import Database
-from closeknit.io.databases.address import Address, Link
+from closeknit.io.databases.address import UNSHOWN, Address, Link
 from database_servers import ESCAPED, PASSWORD, Server, execute, free_port
 from tcp_proxy import Proxy
 
@@ -185,6 +185,25 @@ def test_an_address_that_cannot_be_read_is_not_repeated(text: str) -> None:
             refuse_seen_in(error, frames=False)  # what the caller gave is in its own frames
         else:
             refuse_seen(repr(source).replace("S3cret@", "@") if url.endswith("port/x") else repr(source))
+
+
+@pytest.mark.parametrize(
+    ("password", "text", "shown"),
+    [
+        ("a", "relation 'cats' is absent", True),
+        ("pw", "password authentication failed for user ann", True),
+        ("pw", "cannot read pw@host", False),
+        ("a", "FATAL: a role is absent", False),
+        ("%3A", "user ann: denied", False),
+        ("é1", "no such user: é1", False),
+        ("a b", "options: a%20b, a+b2", True),
+        ("a b", "option a b", False),
+        ("*", "relation *** is absent", False),
+    ],
+)
+def test_a_very_short_password_neither_blanks_letters_nor_is_shown(password: str, text: str, shown: bool) -> None:
+    said = Address.of(f"postgresql://ann:{password.replace(' ', '%20')}@host/clinic").conceal(text)
+    assert said == (text.replace("a%20b", "***") if shown else UNSHOWN)
 
 
 def test_text_that_is_no_address_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:

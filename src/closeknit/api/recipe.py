@@ -134,7 +134,8 @@ class Recipe:
     def of(cls, forms: Any, base: Path | None = None, file: object = None) -> Recipe:
         """Build a recipe from plain mappings."""
         if not isinstance(forms, Mapping):
-            raise BadInput("this is not a recipe", file=file, right="it must have the keys data, schema and models")
+            right = "it must have the keys data, schema and models; 'closeknit inspect' writes one for a table"
+            raise BadInput("this is not a recipe", file=file, right=right)
         forms, preset = expand_preset(forms)
         try:
             keys = RecipeKeys.model_validate({"models": [], **forms} if "stream" in forms else dict(forms))

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,13 +38,13 @@ from closeknit.cli.options import (
     data_keys,
     describe_object_folder,
     expand_groups,
-    folder_of_output,
+    file_of_output,
+    free_file,
     free_folder,
     free_object_folder,
     print_json,
     print_utf8,
     read_recipe,
-    refuse_existing,
     shorten_path,
 )
 from closeknit.cli.presets import presets
@@ -158,7 +159,7 @@ def demo(
 
         folder = free_folder(output, force)
         if table is not None:
-            refuse_existing(table, force)
+            free_file(table, force)
         patients, schema = hospital(rows), hospital_schema()
         with ProgressBar() as bar:
             release = anonymize_table(patients, schema, [KAnonymity(6), TCloseness("disease", 0.2)], progress=bar)
@@ -235,7 +236,7 @@ def inspect(
         from closeknit.io.folders import write_whole
 
         if output is not None:
-            refuse_existing(output, force)
+            free_file(output, force)
         place = {"table": table, "query": query, "sheet": sheet, "header": header_row, "labels": labels}
         source = data_of(file, **place, catalog=catalog, version=version)
         suggestion = suggest(source, written.format)
@@ -243,7 +244,9 @@ def inspect(
             guesses = {name: vars(guess) for name, guess in suggestion.reasons.items()}
             print_json({"columns": guesses, "missing": suggestion.schema.missing, "csv": dict(suggestion.csv)})
             return
-        recipe = suggestion.to_recipe(*data_keys(source, suggestion.csv, folder_of_output(output)))
+        written_to = file_of_output(output)
+        name = quote("recipe.yaml" if written_to is None else shorten_path(written_to))
+        recipe = suggestion.to_recipe(*data_keys(source, suggestion.csv, written_to and written_to.parent), name)
         if output is None:
             print_utf8(recipe)
         else:
@@ -254,7 +257,6 @@ def inspect(
         print_stderr(f"columns: {len(suggestion.reasons)}, rows: {suggestion.rows:,}, not sure about: {unsure}")
         if not suggestion.schema.sensitive:
             print_stderr("no column looks sensitive: move the sensitive ones under 'sensitive' and add a guarantee for each")
-        name = "recipe.yaml" if output is None else shorten_path(output)
         print_stderr(f"next: edit the recipe, then run 'closeknit anonymize {name} -o out/'")
 
 

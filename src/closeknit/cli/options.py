@@ -131,32 +131,41 @@ def refuse_existing(place: Path, force: bool) -> None:
         raise BadInput("it exists already", file=place, right="choose another name, or use --force to replace it")
 
 
-def folder_of_output(output: Path | None) -> str | None:
-    """Return the folder of the file that a command writes: `output`, or standard output if the system knows its file."""
+def free_file(place: Path, force: bool) -> None:
+    """Refuse a file that cannot be written in the end, before the work starts."""
+    from closeknit.io.folders import refuse_no_parent
+
+    if place.is_dir():
+        raise BadInput("this is a folder, not a file", file=place, right="name a file in it")
+    refuse_no_parent(place)
+    refuse_existing(place, force)
+
+
+def file_of_output(output: Path | None) -> Path | None:
+    """Return the file that a command writes: `output`, or standard output if the system knows its file."""
     if output is not None:
-        return os.path.dirname(os.path.realpath(output))
+        return Path(os.path.realpath(output))
     try:
         number = sys.stdout.fileno()
-        regular = stat.S_ISREG(os.fstat(number).st_mode)
-        return os.path.dirname(os.readlink(f"/proc/self/fd/{number}")) if regular else None
+        return Path(os.readlink(f"/proc/self/fd/{number}")) if stat.S_ISREG(os.fstat(number).st_mode) else None
     except (OSError, ValueError):  # a system without /proc, or a stream that is not a file
         return None
 
 
-def path_from(file: Path, folder: str | None) -> str:
+def path_from(file: Path, folder: Path | None) -> str:
     """Return the path of `file` relative to `folder`; the absolute path if the folder is unknown.
 
-    >>> path_from(Path("/study/data/patients.csv"), "/study/recipes"), path_from(Path("/study/patients.csv"), None)
+    >>> path_from(Path("/study/data/patients.csv"), Path("/study/recipes")), path_from(Path("/study/patients.csv"), None)
     ('../data/patients.csv', '/study/patients.csv')
     """
     real = os.path.join(os.path.realpath(file.parent), file.name)
     return real if folder is None else os.path.relpath(real, folder)
 
 
-def data_keys(source: Any, csv: Mapping[str, Any], folder: str | None) -> tuple[str, Mapping[str, Any]]:
+def data_keys(source: Any, csv: Mapping[str, Any], folder: Path | None) -> tuple[str, Mapping[str, Any]]:
     """Return path and further keys of `data` in a recipe that is written into `folder`.
 
-    >>> data_keys("/study/patients.csv", {"delimiter": ";"}, "/study")
+    >>> data_keys("/study/patients.csv", {"delimiter": ";"}, Path("/study"))
     ('patients.csv', {'delimiter': ';'})
     """
     from closeknit.io.source import Source

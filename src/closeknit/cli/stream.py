@@ -122,7 +122,9 @@ def stream(
 
 
 def _run(running: StreamRun, watch: Watch, checkpoint: str | None, stack: ExitStack) -> None:
-    watch.write(running)  # refuses a file that cannot be written before the work starts
+    watch.write(running)  # refuses a file that cannot be written before the first checkpoint
+    if not running.number:
+        running.begin()
     running.stopping = stack.enter_context(watch_signals())
     idle = running.stream.ended
     with watch:
@@ -198,7 +200,7 @@ class Places:
 
 
 def _prepare_run(requested: Recipe, places: Places, stack: ExitStack) -> StreamRun:
-    """Open everything, and position it where the stream starts or resumes."""
+    """Open everything, and position it where the stream resumes; a new one is yet to begin."""
     from closeknit.streams.checkpoint import refuse_other
     from closeknit.streams.checkpoint_folder import CheckpointFolder
     from closeknit.streams.sinks import Rejects
@@ -223,7 +225,8 @@ def _prepare_run(requested: Recipe, places: Places, stack: ExitStack) -> StreamR
     sink = stack.enter_context(closing(_sink(places, requested.schema, resuming)))
     rejects = stack.enter_context(closing(Rejects(places.rejects)))
     running = StreamRun(stream, source, sink, order, rejects, time.time, folder)
-    running.resume(marks, ticks) if resuming else running.begin()
+    if resuming:
+        running.resume(marks, ticks)
     return running
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from unicodedata import normalize
+from unicodedata import combining, normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,15 @@ def fold_text(text: str) -> str:
         if folded == text:
             return folded
         text = folded
+
+
+def strip_accents(text: str) -> str:
+    """The text without accents and other marks on its letters.
+
+    >>> strip_accents("Prénom"), strip_accents("Größe")
+    ('Prenom', 'Große')
+    """
+    return "".join(letter for letter in normalize("NFKD", text) if not combining(letter))
 
 
 def first_alike(texts: Sequence[str]) -> NDArray[np.int32] | None:

@@ -165,9 +165,14 @@ def _refuse_bad_places(public: Path, private: Path, ours: Ours | None, force: bo
     _refuse_existing(private, ours, force)
 
 
+def refuse_no_parent(place: Path) -> None:
+    """Refuse a new file or folder in a folder that does not exist."""
+    if not os.path.isdir(place.parent):
+        raise BadInput(f"the folder {place.parent} does not exist", file=place, right="create it first")
+
+
 def _refuse_no_folder(folder: Path) -> None:
-    if not os.path.isdir(folder.parent):
-        raise BadInput(f"the folder {folder.parent} does not exist", file=folder, right="create it first")
+    refuse_no_parent(folder)
     if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
         raise BadInput("this is not a folder", file=folder, right="choose another name")
 

@@ -22,6 +22,7 @@ from functools import cached_property
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import RANGE_TEXT
+from closeknit.core.folding import strip_accents
 from closeknit.core.kinds import texts_of
 from closeknit.core.record import Record
 from closeknit.metrics.identifier_patterns import NEARLY_ALL, match_values
@@ -100,7 +101,7 @@ _CODE = re.compile(r"(?=.*\d)[A-Za-z0-9][A-Za-z0-9_/-]{4,}")
 
 
 def split_name(name: str) -> tuple[str, ...]:
-    """The words of a column's name in lower case.
+    """The words of a column's name in lower case, without accents.
 
     Args:
         name: the name.
@@ -108,8 +109,8 @@ def split_name(name: str) -> tuple[str, ...]:
     >>> split_name("HomeZip_code")
     ('home', 'zip', 'code')
     """
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
-    return tuple(re.findall(r"[^\W_]+", spaced.lower()))
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", strip_accents(name))
+    return tuple(re.findall(r"[^\W_]+", spaced.casefold()))
 
 
 class IdentifierFinding(Record):

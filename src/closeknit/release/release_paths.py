@@ -93,6 +93,10 @@ def certificate_file(file: str | PathLike[str], right: str = NAME_IT) -> Path:
         raise BadInput("there is no such file or folder", file=file, right="check the path")
     found = place.parent / CERTIFICATE
     if not found.exists():
+        folder = place if place.is_dir() else place.parent
+        public = folder.with_suffix("") if folder.suffix == ".private" else folder
+        if (public / CERTIFICATE).exists():
+            raise BadInput("these are the private files of a release", file=file, right=f"name its public folder, {public}")
         where = "in this folder or next to it" if place.is_dir() else "next to it"
         raise BadInput(f"there is no {CERTIFICATE} {where}", file=file, right=right)
     return found

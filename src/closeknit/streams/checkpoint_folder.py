@@ -9,12 +9,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from closeknit.core.errors import BadInput
 from closeknit.io.faults import explain_os_error
+from closeknit.io.folders import refuse_no_parent
 from closeknit.streams.checkpoint import load_with_metadata, save
 from closeknit.streams.stream import Stream
 
@@ -47,6 +49,8 @@ class CheckpointFolder:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(os.path.abspath(path))
+        self._created = not self.path.exists()
+        refuse_no_parent(Path(path))
         try:
             self.path.mkdir(mode=0o700, exist_ok=True)
             self._lock = os.open(self.path, os.O_RDONLY)
@@ -99,8 +103,11 @@ class CheckpointFolder:
             self._unsynced = False
 
     def close(self) -> None:
-        """Release the folder."""
+        """Release the folder; a new one that got no checkpoint is removed."""
         self._close()
+        if self._created and not self.begun:
+            with suppress(OSError):  # it has other files
+                self.path.rmdir()
         os.close(self._lock)
 
     def _open(self, log: Path, how: int) -> None:

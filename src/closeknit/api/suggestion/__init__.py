@@ -54,8 +54,13 @@ class Suggestion:
         """Columns that the user should check first."""
         return [name for name, guess in self.reasons.items() if not guess.sure]
 
-    def to_recipe(self, path: str, csv: Mapping[str, Any] | None = None) -> str:
-        """Return an editable recipe for the table at `path`; `csv` overrides the format of the file.
+    def to_recipe(self, path: str, csv: Mapping[str, Any] | None = None, name: str = "recipe.yaml") -> str:
+        """Return an editable recipe.
+
+        Args:
+            path: Where the table is.
+            csv: The format of the file, instead of the one that was detected.
+            name: The file of the recipe, as its first lines name it.
 
         >>> table = Columns.of({"name": ["Ann", "Bob"], "age": [41, 30], "disease": ["flu", "gout"]})
         >>> print(suggest(table).to_recipe("patients.csv").split("schema:")[1])
@@ -64,7 +69,7 @@ class Suggestion:
             - name  # names of people
         ...
         """
-        return recipe_text(self, path, self.csv if csv is None else csv)
+        return recipe_text(self, path, self.csv if csv is None else csv, name)
 
 
 def suggest(columns: Columns) -> Suggestion:
@@ -78,8 +83,15 @@ def suggest(columns: Columns) -> Suggestion:
     seen = {name: profile_of(name, column) for name, column in columns.items()}
     reasons: dict[str, Guess] = {}
     kinds: dict[str, Kind] = {}
+    guesses = {name: _guess(one) for name, one in seen.items()}
+    read = [one for name, one in seen.items() if guesses[name][0].role != "identifier" and one.distinct > 1]
+    sentinels = {text for one in seen.values() for text in one.sentinels}
+    values = {text for text in sentinels if any(text in one.texts for one in read)}  # codes are those of all columns
     for name, one in seen.items():
-        reasons[name], kinds[name] = _guess(one)
+        if values.intersection(one.sentinels):
+            seen[name] = profile_of(name, columns[name], values)
+            guesses[name] = _guess(seen[name])
+        reasons[name], kinds[name] = _doubt_sentinels(guesses[name][0], seen[name]), guesses[name][1]
         if reasons[name].role == "person" and any(g.role == "person" for n, g in reasons.items() if n != name):
             reasons[name] = Guess("identifier", "", reasons[name].reason + "; another column is the person already", False)
     if not any(guess.role == "person" for guess in reasons.values()):
@@ -107,6 +119,15 @@ def _guess(seen: Profile) -> tuple[Guess, Kind]:
         kind = refine_kind(kind, seen)
     reason = f"{role.reason}; {kind.reason}{_note_spellings(seen) if kind.kind.name in ('flat', 'prefix', 'tree') else ''}"
     return Guess(role.role, kind.kind.name, reason, role.sure and kind.sure), kind.kind
+
+
+def _doubt_sentinels(guess: Guess, seen: Profile) -> Guess:
+    """Name the numbers that look like missing-value codes; the user decides."""
+    remarks = ""
+    for code in seen.sentinels:
+        other = ", but other columns have it as a value: if it means missing here, leave the cell empty"
+        remarks += f"; {code} looks like a missing-value code{' and is taken as one' if code in seen.markers else other}"
+    return replace(guess, reason=guess.reason + remarks, sure=guess.sure and not remarks)
 
 
 def _note_spellings(seen: Profile) -> str:

@@ -21,7 +21,7 @@ K, T = 6, 0.2
 HEAD = """\
 # A recipe for closeknit, suggested from {rows:,} rows. It is private: do not share it.
 # Read every line, correct what is wrong (first of all where it says "not sure"), then run
-#     closeknit anonymize recipe.yaml -o out/
+#     closeknit anonymize {name} -o out/
 # Kinds: numeric, date, prefix, flat, tree: {{node: [leaf, ...]}}, csv: FILE (leaf;parent;...;root).
 """
 NOTES = {
@@ -37,10 +37,14 @@ COARSEN = "Stronger, against an adversary who knows the method: give a column su
 SNAP = "Ranges of whole numbers end at true values; uncomment the next line to end them at round steps."
 
 
-def recipe_text(suggestion: Suggestion, path: str, csv: Mapping[str, Any]) -> str:
+def recipe_text(suggestion: Suggestion, path: str, csv: Mapping[str, Any], name: str) -> str:
     """Return YAML that `Recipe.read` accepts."""
     key = "url" if "://" in path or path.startswith(("${", "@")) else "path"
-    blocks = [HEAD.format(rows=suggestion.rows), f"data: {_flow({key: path, **csv} if csv else path)}\n", "schema:"]
+    blocks = [
+        HEAD.format(rows=suggestion.rows, name=keep_printable(name, "?")),
+        f"data: {_flow({key: path, **csv} if csv else path)}\n",
+        "schema:",
+    ]
     blocks += [textwrap.indent(block, "  ") for block in _roles(suggestion)]
     blocks += ["", "models:", *(f"  - {line}" for line in _models(suggestion))]
     if not suggestion.schema.sensitive:

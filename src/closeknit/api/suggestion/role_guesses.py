@@ -7,9 +7,12 @@ from typing import NamedTuple
 from closeknit.api.suggestion.kind_guesses import KindGuess
 from closeknit.api.suggestion.profile import Profile
 from closeknit.api.suggestion.vocabulary import (
+    ADDRESS,
+    COUNTS,
     KEYS,
     KNOWN,
     LENGTH_OF_STAY,
+    NAME,
     NAMES,
     NUMBERS,
     OF_PEOPLE,
@@ -47,19 +50,20 @@ def guess_role(seen: Profile, kind: KindGuess) -> RoleGuess:
     >>> guess_role(seen, guess_kind(seen)).role
     'sensitive'
     """
-    return _identifier(seen) or _by_values(seen) or _secret(seen) or _unique(seen, kind) or _quasi(seen)
+    return _identifier(seen, kind) or _by_values(seen) or _secret(seen) or _unique(seen, kind) or _quasi(seen)
 
 
-def _identifier(seen: Profile) -> RoleGuess | None:
+def _identifier(seen: Profile, kind: KindGuess) -> RoleGuess | None:
     """Recognize names, numbers and keys of people by the name of the column."""
-    word = seen.match_word(NUMBERS) or seen.match_word(NAMES)
+    word = seen.match_word(NUMBERS) or seen.match_word(NAMES | ADDRESS)
     key = seen.words[-1] if seen.words and seen.words[-1] in KEYS else None
-    people = seen.match_word(PEOPLE)
-    if "name" in seen.words and not seen.match_word(SECRET):
+    people = None if seen.match_word(KNOWN | SECRET | PERHAPS_SECRET | LENGTH_OF_STAY) else seen.match_word(PEOPLE)
+    named = NAME - COUNTS if kind.kind.name == "numeric" else NAME
+    if named & set(seen.words) and not seen.match_word(SECRET):
         if len(seen.words) == 1 or set(seen.words) & OF_PEOPLE:
             return RoleGuess("identifier", "names of people", True)
         return RoleGuess("identifier", "a name, perhaps of people", False) if _per_row(seen) > 0.5 else None
-    if word in NAMES:
+    if word in NAMES | ADDRESS:  # people share an address, so one that repeats is no key of a person
         return RoleGuess("identifier", f"called '{word}'", True)
     if not word and not key and not (people and _per_row(seen) > 0.05):
         return None

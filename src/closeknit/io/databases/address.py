@@ -15,6 +15,8 @@ from closeknit.core.errors import BadInput
 EMBEDDED = ("sqlite", "duckdb")  # the address names a file
 REFERENCE = re.compile(r"\$\{(\w+)\}")
 HIDDEN = "***"
+SHORT = 4  # characters: a shorter password may be a part of any word
+UNSHOWN = f"the driver's message is not shown, as it may hold the password; one of {SHORT} characters or more can be cut out"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(?:([^/?#]*)@)?([^/?#]*)(/[^?#]*)?(?:\?([^#]*))?")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:@\[\]]*)(?::(\d+))?")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,40})://")
@@ -138,10 +140,10 @@ class Address:
         return Link.of(REFERENCE.sub(lambda found: quote(_read_variable(found[1]), safe=""), self.secret or self.given))
 
     def conceal(self, text: str) -> str:
-        """A text, such as a driver's message, without credentials.
+        """A driver's message without credentials; one in which a very short password is a word is not shown at all.
 
         Args:
-            text: the text.
+            text: the message.
 
         >>> Address.of("postgresql://ann:pa%20ss@host/clinic").conceal("no: pa ss, pa%20ss, pa+ss")
         'no: ***, ***, ***'
@@ -152,9 +154,16 @@ class Address:
             secrets = Link.of(self.secret).secrets if self.secret else set()
         secrets |= {os.environ[name] for name in _ENVIRONMENT if os.environ.get(name)}
         forms = {form for secret in secrets for form in (secret, quote(secret, safe=""), quote(secret), quote_plus(secret))}
-        for form in sorted(forms, key=len, reverse=True):
+        short = {form for form in forms if len(form) < SHORT}
+        for form in sorted(forms - short, key=len, reverse=True):
             text = text.replace(form, HIDDEN)
-        return text
+        return UNSHOWN if any(_find_word(form, text) for form in short) else text
+
+
+def _find_word(secret: str, text: str) -> bool:
+    """Whether a text has a secret that is not a part of a longer word."""
+    before, after = (r"(?<!\w)" if re.match(r"\w", secret) else ""), (r"(?!\w)" if re.search(r"\w\Z", secret) else "")
+    return re.search(f"{before}{re.escape(secret)}{after}", text) is not None
 
 
 def secrets_of(options: Iterable[tuple[str, str]]) -> set[str]:
