@@ -111,6 +111,12 @@ def benchmark() -> Iterator[Callable[[str], Any]]:
         yield import_module
 
 
+@pytest.fixture
+def best(benchmark: Callable[[str], Any]) -> Any:
+    """The benchmark that searches for the best partition."""
+    return benchmark("knit_best")
+
+
 @pytest.fixture(scope="session")
 def java() -> None:
     """Spark is there, and what it runs on."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,87 +12,25 @@ import numpy as np
 import pytest
 import yaml
 from scipy.optimize import linprog
-from scipy.sparse import csr_array
 from typer.testing import CliRunner
 
 import closeknit as ck
+from bound_cases import REQUESTED, hospital, least
 from closeknit.cli.commands import app
 from closeknit.core.columns import Columns
 from closeknit.core.geometry import scales
 from closeknit.core.method import ignore_progress
 from closeknit.core.model import Model
-from closeknit.core.table import Partition, Table
+from closeknit.core.table import Table
 from closeknit.io.files import write_csv
-from closeknit.kernels.counting.least_classes import least_size
 from closeknit.kernels.counting.row_prices import room_for_classes
 from closeknit.kernels.geometry.boxes import box_losses
 from closeknit.metrics import loss_bound
 from closeknit.metrics.loss_bound import BOXES, GROUPS, NEAREST, PRICES, _Cells, _Request, bound_table
-from closeknit.search.box_program import Kinds, Program, TooLarge, list_boxes, solve_boxes, span
+from closeknit.search.box_program import Kinds, list_boxes, solve_boxes
 from closeknit.search.guards import guard_of
 from closeknit.search.repair import find_broken_classes
 from conftest import examples
-
-REQUESTED: list[list[Model]] = [
-    [ck.KAnonymity(3)],
-    [ck.KAnonymity(2), ck.TCloseness("disease", 0.4)],
-    [ck.KAnonymity(2), ck.TCloseness("stay", 0.2)],
-    [ck.KAnonymity(2), ck.BetaLikeness("disease", 2)],
-    [ck.LDiversity("disease", 2, "frequency"), ck.LDiversity("disease", 3)],
-    [ck.KAnonymity(2), ck.LDiversity("disease", 2.5, "entropy")],
-    [ck.KAnonymity(2), ck.DeltaDisclosure("stay", 2.5)],
-    [ck.KAnonymity(2), ck.TCloseness("disease", 0.5), ck.TCloseness("stay", 0.3)],
-]
-
-
-@pytest.fixture
-def best(benchmark: Callable[[str], Any]) -> Any:
-    return benchmark("knit_best")
-
-
-def hospital(rows: int, seed: int, quasi: Sequence[str] = ("age", "sex", "job")) -> Table:
-    whole = ck.datasets.hospital_schema()
-    schema = ck.Schema(quasi={name: whole.quasi[name] for name in quasi}, sensitive=whole.sensitive)
-    frame = ck.datasets.hospital(rows, seed=seed)
-    return schema.encode(frame)
-
-
-def partitions(rows: list[int]) -> Iterator[list[list[int]]]:
-    """Every way to part the rows into sets."""
-    if not rows:
-        yield []
-        return
-    first, rest = rows[0], rows[1:]
-    for size in range(len(rest) + 1):
-        for others in itertools.combinations(rest, size):
-            for more in partitions([row for row in rest if row not in others]):
-                yield [[first, *others], *more]
-
-
-def least(best: Any, table: Table, models: Sequence[Model], suppress: bool = False) -> float:
-    """The least loss over all partitions, each judged by the models themselves; with suppression a refused class loses 1."""
-    sets = [list(s) for size in range(1, len(table) + 1) for s in itertools.combinations(range(len(table)), size)]
-    holds = {}
-    for members in sets:
-        class_of = np.full(len(table), -1, dtype=np.int32)
-        class_of[members] = 0
-        broken = find_broken_classes(replaced(table), Partition(class_of, 1), models)
-        holds[tuple(members)] = not broken.any()
-    lost = [1.0]
-    for parts in partitions(list(range(len(table)))):
-        if suppress or all(holds[tuple(part)] for part in parts):
-            class_of = np.full(len(table), -1, dtype=np.int32)
-            for c, part in enumerate(parts):
-                if holds[tuple(part)]:
-                    class_of[part] = c
-            lost.append(best.loss_of(table, Partition(class_of, len(parts))) + float((class_of < 0).mean()))
-    return min(lost)
-
-
-def replaced(table: Table) -> Table:
-    """The table with its whole as what classes are judged against, also where some rows are left out."""
-    whole = {name: histogram.reference for name, histogram in table.one_class().histograms.items()}
-    return replace(table, references=whole)
 
 
 @pytest.mark.parametrize("number", range(len(REQUESTED)))
@@ -114,48 +51,6 @@ def test_no_partition_is_below_the_bounds(best: Any) -> None:
         assert bound_table(table, models).loss <= measured
         shares.append(below / measured)
     assert np.mean(shares) > 0.85, "it says something"
-
-
-def test_boxes_are_all_that_classes_can_have(best: Any) -> None:
-    table = hospital(8, 3)
-    guard, geometry = best.guarded(table, [ck.KAnonymity(1)]), scales(table)
-    kinds, _ = Kinds.of(table, guard)
-    found = {tuple(inside.tolist()) for inside in list_boxes(kinds, geometry, 2)}
-    wanted = set()
-    for size in range(2, len(table) + 1):
-        for rows in itertools.combinations(table.quasi, size):
-            ends = zip(np.min(rows, axis=0).tolist(), np.max(rows, axis=0).tolist(), strict=True)
-            low, high = np.array([span(geometry, j, a, b) for j, (a, b) in enumerate(ends)]).T
-            wanted.add(tuple(((kinds.quasi >= low) & (kinds.quasi <= high)).all(axis=1).tolist()))
-    assert found == wanted
-
-
-def test_least_sizes_are_those_of_the_smallest_allowed_sets(best: Any) -> None:
-    table = hospital(8, 5)
-    for models in REQUESTED[1:4]:
-        guard = best.guarded(table, models)
-        there = np.bincount(guard.node[:, 0], minlength=len(guard.parent))
-        least_of: dict[int, int] = {}
-        for size in range(1, 9):
-            for rows in map(list, itertools.combinations(range(8), size)):
-                class_of = np.full(8, -1, dtype=np.int32)
-                class_of[rows] = 0
-                if not find_broken_classes(replaced(table), Partition(class_of, 1), models).any():
-                    for node in guard.node[rows, 0].tolist():
-                        least_of.setdefault(node, size)
-        for node in np.unique(guard.node[:, 0]).tolist():
-            assert least_size(guard, 0, there, node, 8) == least_of.get(node, 9)
-
-
-def test_rounded_shares_are_a_partition_near_the_bound(best: Any) -> None:
-    table, models = hospital(200, 2, ("sex", "job")), [ck.KAnonymity(3), ck.TCloseness("disease", 0.3)]
-    found = solve_boxes(table, best.guarded(table, models))
-    made = found.round_shares()
-    assert len(made.class_of) == 200 and made.class_of.min() == 0
-    assert best.loss_of(table, made) == pytest.approx(found.loss, rel=0.1)
-    knit = ck.Knit(proposals=32 * 200 * 14).run(table, models, 1, ignore_progress).partition
-    again = solve_boxes(table, best.guarded(table, models), knit)
-    assert found.loss - 1e-6 <= again.loss <= best.loss_of(table, knit) + 1e-6
 
 
 def test_knit_is_near_the_best_partition(best: Any) -> None:
@@ -232,6 +127,19 @@ def test_the_nearest_class_bound_is_what_its_definition_says(monkeypatch: pytest
     assert np.mean(narrowest) > np.mean(radii)
     monkeypatch.setattr(loss_bound, "WORK", 0)
     assert bound_table(table, [ck.KAnonymity(k)], seconds=0).loss == pytest.approx(np.mean(radii), abs=1 / 1024)
+
+
+def test_an_entropy_limits_the_share_of_each_value() -> None:
+    """The share is the largest with which all values, the others as frequent as one another, have that entropy."""
+    table = hospital(200, 6)
+    values = len(np.unique(table.secret("disease")[0]))
+    for diverse in (1.5, 2.5, values - 0.5):
+        guard = _Request(table, [ck.LDiversity("disease", diverse, "entropy")], False, float("inf")).guard()
+        (share,) = set((guard.cap_num / guard.cap_den)[guard.leaf == 1].tolist())
+        below, above = (
+            -p * np.log(p) - (1 - p) * np.log((1 - p) / (values - 1)) - np.log(diverse) for p in (share - 1e-5, share + 1e-5)
+        )
+        assert above < 0 <= below
 
 
 def cells_of(table: Table, models: list[Model]) -> _Cells:
@@ -398,19 +306,6 @@ def test_guarantees_on_the_whole_release_and_over_some_columns_are_left_out() ->
     bound = ck.bound_loss(data, schema, models)
     assert len(bound.left_out) == 2 and bound.loss == 0.0
     assert "not known" in bound.describe(0.1)
-
-
-def test_prices_of_any_kind_give_a_valid_bound() -> None:
-    table = hospital(30, 2, ("sex", "job"))
-    guard = guard_of(table, [ck.KAnonymity(4)]).guard
-    with pytest.raises(TooLarge):
-        solve_boxes(table, guard, most=3)
-    program = Program(100)
-    x, y = program.add_variables([5.0, 5.0], cost=1.0)
-    program.add_condition(False, [x, y], [-1.0, -2.0], limit=-4.0)  # x + 2 y >= 4, so the least cost is 2
-    matrices = {False: csr_array([[-1.0, -2.0]]), True: csr_array((0, 2))}
-    for price in np.linspace(-3, 0, 31):
-        assert program._prove(matrices, {False: np.array([price]), True: np.zeros(0)}) <= 2
 
 
 def test_the_bound_reaches_people(tmp_path: Path) -> None:
