@@ -253,8 +253,7 @@ def _prepare_rerun(published: Published, table: Columns, requested: Recipe | Non
         return "minimality needs the seed of the release: the recipe in its private folder has it"
 
     def run(columns: Columns) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # these tables are hypothetical
+        with warnings.catch_warnings(action="ignore"):  # these tables are hypothetical
             own = columns.select(schema.used)  # without those of another release
             return anonymize(own, schema, recipe.models, recipe.method, **recipe.options)
 

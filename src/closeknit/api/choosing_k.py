@@ -104,15 +104,11 @@ def choose_k(
     tasks = [Setting(chosen_method, (KAnonymity(k), *others)) for k in candidates]
     with WorkerPool(trials, processes(jobs, len(table))) as workers:
         tried: list[TrialResult] = workers.each(
-            _run_trial, tasks, partial(report_points, progress or ignore_progress, 0.0, 1.0)
+            Trials.__call__, tasks, partial(report_points, progress or ignore_progress, 0.0, 1.0)
         )
     found, k = _choose_candidate(candidates, tried, weight, closeness if t is not None else None, scaled)
     rule = f"the least loss with t <= {t}" if t is not None else f"the least C, alpha = {amount(alpha)}"
     return Choice(**base, rule=rule if scaled or t is not None else f"{rule}, not scaled", k=k, candidates=found)
-
-
-def _run_trial(trials: Trials, setting: Setting) -> TrialResult:
-    return trials(setting)
 
 
 def _secret(schema: Schema, column: str | None) -> str:

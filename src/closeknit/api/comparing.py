@@ -311,8 +311,8 @@ class _Run:
     def _warm_up(self, method: Method) -> None:
         """Run on a few rows first: loading compiled code is not part of a method's cost."""
         few = few_rows(self.columns.rows, self.models)
-        with warnings.catch_warnings(), contextlib.suppress(CloseknitError):
-            warnings.simplefilter("ignore")  # a few rows may have only one sensitive value
+        # a few rows may have only one sensitive value
+        with warnings.catch_warnings(action="ignore"), contextlib.suppress(CloseknitError):
             self._certificate(self.columns.take(few), method, ignore_progress)
 
     def _certificate(self, columns: Columns, method: Method, progress: Progress) -> Certificate:

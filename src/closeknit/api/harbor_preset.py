@@ -80,8 +80,7 @@ def _reference(name: str, options: Mapping[str, Any]) -> date:
         return given if isinstance(given, date) else date.fromisoformat(str(given))
     except ValueError:
         what = "is a date of birth, and ages need a reference date" if given is None else f"reference={given!r} is not a day"
-        right = "write preset: {hipaa_safe_harbor: {reference: 2024-12-31}}"
-        raise BadInput(what, column=name, right=right) from None
+        raise BadInput(what, column=name, right="write preset: {hipaa_safe_harbor: {reference: 2024-12-31}}") from None
 
 
 def _refuse_identifiers(schema: Mapping[str, Any]) -> None:

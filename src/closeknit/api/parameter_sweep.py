@@ -103,8 +103,7 @@ def measures(groups: Iterable[Sequence[Model]], first: ParameterSweep) -> list[t
     """Return everything that these guarantees measure, each once, the varied one first."""
     models = [first.model, *(model for models in groups for model in models)]
     found = {(measure := measure_of(model)).name: (measure, model) for model in reversed(models)}
-    head = measure_of(first.model).name
-    return [found.pop(head), *reversed(found.values())]
+    return [found.pop(measure_of(first.model).name), *reversed(found.values())]
 
 
 def measure_of(model: Model, parameter: str | None = None) -> Measure:
@@ -146,10 +145,7 @@ def _find_parameter(models: Sequence[Model], key: str, with_values: bool) -> Par
     whose, _, parameter = str(key).rpartition(".")
     known = [ParameterSweep(tuple(models), place, field) for place, model in enumerate(models) for field in _numbers(model)]
     meant = [
-        sweep
-        for sweep in known
-        if sweep.parameter == parameter
-        and whose in ("", sweep.model.name, render_secret(sweep.model.column) if sweep.model.column else "")
+        sweep for sweep in known if sweep.parameter == parameter and whose in ("", sweep.model.name, _name_scope(sweep.model))
     ]
     if len(meant) == 1 and not with_values and meant[0].model.parameter.name != parameter:
         raise BadInput(f"there is no usual grid for '{key}'", right=f"give its values: vary={{'{key}': [...]}}")

@@ -55,8 +55,7 @@ def build_repeat(
         own = seed if number == 0 else derive_seed(seed, number)
         used = columns.select(schema.used)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # these tables are hypothetical
+            with warnings.catch_warnings(action="ignore"):  # these tables are hypothetical
                 shifted, coded = shift_dates(used, schema, own)
                 table = replace(coded.encode(shifted), allow_vacuous=allow_vacuous)
                 done = release_table(table, all_models, method, seed=own, **options)

@@ -83,8 +83,7 @@ class Trials:
         return self.known[repr(setting)]
 
     def _run_setting(self, setting: Setting) -> TrialResult:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings about the table were issued once already
+        with warnings.catch_warnings(action="ignore"):  # warnings about the table were issued once already
             self._warm_up(setting)
             began = time.perf_counter()
             try:

@@ -64,7 +64,6 @@ class Program:
     excluded: Flags  # [members, members], or [members, 0]
     vetoes: list[Veto] = field(default_factory=list)  # that say something
     first: dict[Secret, int] = field(default_factory=dict)  # variable of the first group and value
-    lower: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)
     whole: list[int] = field(default_factory=list)  # 1 for whole numbers
     rows: list[tuple[Terms, float, float]] = field(default_factory=list)  # terms, least, most
@@ -106,7 +105,7 @@ class Program:
     @property
     def size(self) -> int:
         """Number of variables."""
-        return len(self.lower)
+        return len(self.upper)
 
     @property
     def is_open(self) -> bool:
@@ -115,11 +114,10 @@ class Program:
 
     # Rows and columns of the program --------------------------------------------------------------------------------------
 
-    def _add_variable(self, least: float, most: float, whole: int = 1) -> int:
-        self.lower.append(least)
+    def _add_variable(self, most: float, whole: int = 1) -> int:
         self.upper.append(most)
         self.whole.append(whole)
-        return len(self.lower) - 1
+        return self.size - 1
 
     def _variable(self, secret: Secret, group: int, value: int) -> int:
         return self.first[secret] + group * len(self.values[secret]) + value
@@ -132,7 +130,7 @@ class Program:
             have = np.bincount(np.searchsorted(values, self.table.secret(secret)[0][self.members]))
             for size in sizes.tolist():
                 for count in have.tolist():
-                    self._add_variable(0, min(size, count))
+                    self._add_variable(min(size, count))
             for g, size in enumerate(sizes.tolist()):
                 self.rows.append(({self._variable(secret, g, v): 1.0 for v in range(len(values))}, size, size))
             for v, count in enumerate(have.tolist()):
@@ -158,7 +156,7 @@ class Program:
                     for view in range(len(guard.kind)):
                         found += self._list_alternatives(_Part.of(self, secret, guard, view, part, mine))
                 if None in found:  # it fails whatever the members have
-                    del self.lower[mark[0] :], self.upper[mark[0] :], self.whole[mark[0] :], self.rows[mark[1] :]
+                    del self.upper[mark[0] :], self.whole[mark[0] :], self.rows[mark[1] :]
                     return
                 alternatives += [each for each in found if each is not None]
         self.rows.append((dict.fromkeys(alternatives, 1.0), 1.0, np.inf))
@@ -186,7 +184,7 @@ class Program:
         if part.least[x] >= need:
             yield None
         elif part.most[x] >= need:
-            z = self._add_variable(0, 1)
+            z = self._add_variable(1)
             self.rows.append(({**part.terms[x], z: float(part.least[x] - need)}, float(part.least[x] - part.base[x]), np.inf))
             yield z
 
@@ -195,7 +193,7 @@ class Program:
         if part.most[x] <= need:
             yield None
         elif part.least[x] <= need:
-            z = self._add_variable(0, 1)
+            z = self._add_variable(1)
             self.rows.append(({**part.terms[x], z: float(part.most[x] - need)}, -np.inf, float(part.most[x] - part.base[x])))
             yield z
 
@@ -208,7 +206,7 @@ class Program:
         if room >= len(open_):
             yield None
         elif room >= 0:
-            z, shown = self._add_variable(0, 1), [self._add_variable(0, 1) for _ in open_]
+            z, shown = self._add_variable(1), [self._add_variable(1) for _ in open_]
             for x, y in zip(open_, shown, strict=True):
                 self.rows.append(({**part.terms[x], y: -float(part.most[x])}, -np.inf, 0.0))
             self.rows.append(({**dict.fromkeys(shown, 1.0), z: float(len(open_) - room)}, -np.inf, float(len(open_))))
@@ -224,16 +222,16 @@ class Program:
         reach = {x: max(part.most[x] - expected[x], expected[x] - part.least[x]) for x in weighted}
         if sum(weight[x] * reach[x] for x in weighted) * n < need:
             return
-        z = self._add_variable(0, 1)
+        z = self._add_variable(1)
         total: Terms = {z: -need / n}
         for x in weighted:
             over, under = part.most[x] - expected[x], expected[x] - part.least[x]
-            gap = self._add_variable(0, max(reach[x], 0.0), whole=0)
+            gap = self._add_variable(max(reach[x], 0.0), whole=0)
             total[gap] = weight[x]
             less = {i: -value for i, value in part.terms[x].items()}  # gap <= u - expected, and gap <= expected - u
             more = part.terms[x]
             if over > 0 and under > 0:
-                b = self._add_variable(0, 1)
+                b = self._add_variable(1)
                 self.rows.append(({**less, gap: 1.0, b: 2 * under}, -np.inf, part.base[x] - expected[x] + 2 * under))
                 self.rows.append(({**more, gap: 1.0, b: -2 * over}, -np.inf, expected[x] - part.base[x]))
             elif over > 0:
@@ -296,7 +294,7 @@ class Program:
         found = milp(
             cost,
             integrality=np.array(self.whole),
-            bounds=Bounds(np.array(self.lower), np.array(self.upper)),
+            bounds=Bounds(0, np.array(self.upper)),
             constraints=LinearConstraint(matrix, [row[1] for row in rows], [row[2] for row in rows]),
             # presolving prints to the terminal in some cases, and has lost solutions in others
             options={"node_limit": NODES, "mip_rel_gap": 0.0, "presolve": False},
@@ -310,7 +308,7 @@ class Program:
             return float(found.fun), x
         self.unsettled += 1
         limit = -np.inf if found.mip_dual_bound is None else float(found.mip_dual_bound)
-        return max(limit, sum(c * (self.upper if c < 0 else self.lower)[j] for j, c in objective.items())), x
+        return max(limit, sum(c * self.upper[j] for j, c in objective.items() if c < 0)), x
 
 
 def _keeps_rows(sums: NDArray[np.float64], rows: Sequence[tuple[Terms, float, float]]) -> bool:

@@ -91,8 +91,7 @@ def _count_exclusions(
 ) -> NDArray[np.int64]:
     """Return the first number of exclusions that leaves only the likeliest value, computed in whole numbers."""
     running = np.cumsum(weights) - (np.cumsum(weights) - weights)[np.flatnonzero(rank == 0)][np.cumsum(rank == 0) - 1]
-    enough = running >= totals[owner]
-    return rank[enough]
+    return rank[running >= totals[owner]]
 
 
 def _sentence(column: str, b: int, chance: float, fewest: int) -> str:

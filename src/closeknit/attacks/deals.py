@@ -28,8 +28,7 @@ Classes = Sequence[int] | NDArray[np.integer]
 def check_attacked(secret: str | None, schema: Schema) -> None:
     """Refuse a column that is no sensitive attribute, and a schema without any."""
     if not schema.sensitive or (secret is not None and secret not in schema.sensitive):
-        right = suggest_name(secret, schema.sensitive)
-        raise BadInput("is no sensitive attribute to attack", column=secret, right=right)
+        raise BadInput("is no sensitive attribute to attack", column=secret, right=suggest_name(secret, schema.sensitive))
 
 
 def check_classes(class_of: Classes, original: Columns) -> Int64:
@@ -101,8 +100,7 @@ class Deals:
     def of(cls, original: Columns, class_of: Classes, schema: Schema, only: Sequence[int] | None = None) -> Deals:
         """Take all classes of a table, or those in `only`; -1 in `class_of` is a suppressed row."""
         class_of, moved = check_classes(class_of, original), list_moved(schema)
-        cells = [original[name].coded for name in moved]
-        kind_of = groups(cells, original.rows)[0]
+        kind_of = groups([original[name].coded for name in moved], original.rows)[0]
         order = np.argsort(class_of, kind="stable")
         numbers, starts = np.unique(class_of[order], return_index=True)
         found = {}

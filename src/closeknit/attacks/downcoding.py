@@ -43,6 +43,7 @@ from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Partition, Table
 from closeknit.core.tree import STAR, Tree
 from closeknit.forms.release_reading import Published, form_behind, reading_of
+from closeknit.kernels.counting.histograms import count_codes
 from closeknit.kernels.geometry.boxes import boxes
 
 KNOWS = "how cells are written, and the values of columns that are no numbers"
@@ -160,7 +161,7 @@ def _at_level(table: Table, partition: Partition, j: int, level: int | str, miss
 
 
 def _build_finding(facts: list[_Facts], table: Table, partition: Partition) -> Finding:
-    sizes = np.bincount(partition.class_of[partition.class_of >= 0], minlength=partition.count)
+    sizes = count_codes(partition.class_of, partition.count)
     cells = int(sum(sizes[fact.number] for fact in facts))
     if cells == 0:
         raise NotApplicable("no cell is generalized", right="see record_linkage")

@@ -105,8 +105,7 @@ def distinct(tuples: Int32) -> Int32:
     >>> distinct(np.array([[1, 0], [0, 2], [1, 0]], np.int32)).tolist()
     [[0, 2], [1, 0]]
     """
-    columns = [(column, int(column.max(initial=0)) + 1) for column in tuples.T]
-    group, count = groups(columns, len(tuples))
+    group, count = groups([(column, int(column.max(initial=0)) + 1) for column in tuples.T], len(tuples))
     return tuples[row_of_each(group, count)]
 
 

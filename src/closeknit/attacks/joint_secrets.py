@@ -24,7 +24,7 @@ from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_disclose
 from closeknit.core.classes import Classes
 from closeknit.core.combined_secrets import join_secrets, render_secret, secret_of
 from closeknit.core.exact import sum_products
-from closeknit.core.reading import Reading, list_known_columns, secret_codes, without_markers
+from closeknit.core.reading import Reading, list_known_columns, secret_codes
 from closeknit.core.row_sorting import Coded, groups
 from closeknit.kernels.arrays import Int32
 from closeknit.models.t_closeness import TCloseness
@@ -133,6 +133,5 @@ def _find_classes(reading: Reading, names: tuple[str, ...]) -> tuple[Int32, int]
         return reading.class_of, len(reading.classes)
     group = next(group for group in reading.column_groups if names[0] in group)
     known = list_known_columns(group, names, reading.schema)
-    cells = [without_markers(reading.columns[name], reading.schema.missing) for name in known]
-    codes = [cell.coded for cell in cells]
-    return groups([(reading.class_of, len(reading.classes)), *codes], reading.columns.rows)
+    cells = [reading.cells(name).coded for name in known]
+    return groups([(reading.class_of, len(reading.classes)), *cells], reading.columns.rows)

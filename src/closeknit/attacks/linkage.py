@@ -26,8 +26,7 @@ from closeknit.core.combined_secrets import Secret, render_secret
 from closeknit.core.domain import FAR, read_ranges
 from closeknit.core.errors import BadInput
 from closeknit.core.kinds import Kind, texts_of
-from closeknit.core.reading import Reading, without_markers
-from closeknit.core.row_sorting import groups
+from closeknit.core.reading import Reading
 from closeknit.core.tree import STAR
 from closeknit.kernels.arrays import Reals
 
@@ -84,8 +83,7 @@ def _count_unique(reading: Reading) -> tuple[int, str]:
     found = []
     for group in reading.column_groups:
         names = [name for name in group if name in reading.schema.quasi]
-        cells = [without_markers(reading.columns[name], reading.schema.missing) for name in names]
-        alike, count = groups([cell.coded for cell in cells], reading.columns.rows)
+        alike, count = reading.group_rows(names)
         once = int((np.bincount(alike, minlength=count) == 1).sum()) if names else 0
         found.append((once, ", ".join(names) or "no column"))
     return max(found, key=lambda one: one[0])

@@ -81,8 +81,7 @@ def local_recoding(
     if written.rows != original.rows or len(dropped) != original.rows:
         right = "give one written row for each original row, in the same order"
         raise BadInput(f"{written.rows:,} written rows do not match {original.rows:,} original ones", right=right)
-    cells = [written[name].coded for name in schema.quasi]
-    class_of = np.where(dropped, -1, groups(cells, original.rows)[0])
+    class_of = np.where(dropped, -1, groups([written[name].coded for name in schema.quasi], original.rows)[0])
     table, partition, judged = encode_classes(original, class_of, schema, models)
     mentioned = [model.column for model in judged if model.column is not None and secret in (None, model.column)]
     if not mentioned:

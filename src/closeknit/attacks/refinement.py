@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,8 @@ GIVEN = "; and, from the data owner, between which classes no improvement was le
 DERIVED = ("what the method did not do", "where no improvement was left over, which only the data owner can see,")
 COUNTED = ("members", "narrowed", "pairs", "excluded", "one_value_left", "guessed", "guessed_by_class")
 CONFIDENCE = 0.95
+
+_find = partial(Finding, attack="refinement", measure="largest probability that is proved")
 
 
 def refinement(
@@ -100,13 +103,11 @@ def refinement(
     guarantees = [model for model in list_guarantees(method, schema, models) if not model.of_method]
     mentioned = [model.column for model in guarantees if model.column is not None]
     target = secret if secret is not None else next(iter([*mentioned, *schema.sensitive]))
-    vetoes, table, partition = None, None, None
-    if (reason := _why_nothing(schema, class_of, guarantees, target)) is None:
-        table, partition, judged = encode_classes(original, class_of, schema, guarantees)
-        vetoes = method.find_vetoes(table, partition, judged)
-        reason = f"{method.name} ensures no condition on the classes that it returns" if vetoes is None else None
-    if reason is not None or vetoes is None or table is None or partition is None:
-        return _build_empty(target, f"There is nothing to derive: {reason}. This does not show that the method is safe.", {})
+    if (why := _why_nothing(schema, class_of, guarantees, target)) is not None:
+        return _explain_nothing(target, why)
+    table, partition, judged = encode_classes(original, class_of, schema, guarantees)
+    if (vetoes := method.find_vetoes(table, partition, judged)) is None:
+        return _explain_nothing(target, f"{method.name} ensures no condition on the classes that it returns")
     return refine_classes(table, partition, judged, vetoes, target, solves=solves, seed=seed)
 
 
@@ -159,7 +160,7 @@ def refine_classes(
     guards, tally = Guards.of(table, models), _Tally(vetoes.others_known, vetoes.given)
     if secret not in guards.secrets or guards.open_ended:
         why = f"a guarantee of `{secret}`, or another one, has no linear form, so it may have vetoed anything"
-        return _build_empty(secret, f"There is nothing to derive: {why}. This does not show that the method is safe.", {})
+        return _explain_nothing(secret, why)
     rows = partition.list_rows()
     for number in np.random.default_rng(seed).permutation(partition.count).tolist():
         if tally.solves >= solves:
@@ -266,11 +267,9 @@ class _Tally:
         proof = "nothing is proved about a person beyond that"
         if gain > 0:
             proof = f"a value is proved {certainty(proved)}, where the class alone reveals it with probability {percent(alone)}"
-        return Finding(
-            attack="refinement",
+        return _find(
             knows=KNOWS + OUTSIDE * self.others_known + GIVEN * self.given,
             column=secret,
-            measure="largest probability that is proved",
             number=proved if gain > 0 else 0.0,
             risk=gain,
             sentence=f"In {format_count(self.tried, 'class', 'classes')} of {format_count(members, 'row')} that were tried, "
@@ -317,15 +316,10 @@ def find_ranges(program: Program, secret: Secret, true: Int64, budget: int) -> t
     return least, most
 
 
+def _explain_nothing(secret: Secret, why: str) -> Finding:
+    return _build_empty(secret, f"There is nothing to derive: {why}. This does not show that the method is safe.", {})
+
+
 def _build_empty(secret: Secret, sentence: str, details: dict[str, Detail]) -> Finding:
     """Return a record without a number."""
-    return Finding(
-        attack="refinement",
-        knows=KNOWS,
-        column=secret,
-        measure="largest probability that is proved",
-        number=None,
-        risk=0.0,
-        sentence=sentence,
-        details=details,
-    )
+    return _find(knows=KNOWS, column=secret, number=None, risk=0.0, sentence=sentence, details=details)

@@ -33,7 +33,7 @@ from closeknit.attacks.finding import Finding
 from closeknit.attacks.finding_texts import format_count
 from closeknit.attacks.possible_values import read_secret, true_texts
 from closeknit.core.columns import Columns
-from closeknit.core.reading import Reading, without_markers
+from closeknit.core.reading import Reading
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.forms.release_reading import Published, reading_of
@@ -93,7 +93,7 @@ def _texts(reading: Reading, name: str) -> tuple[NDArray[np.int32], list[str]]:
     """Return the code of each written cell (-1: it is not disclosed), and the text of each code."""
     if name in reading.schema.sensitive:
         return read_secret(reading, name)
-    column = without_markers(reading.columns[name], reading.schema.missing)
+    column = reading.cells(name)
     texts = [*cell_texts(column), ""]
     return np.where(column.codes < 0, len(texts) - 1, column.codes).astype(np.int32), texts
 

@@ -30,7 +30,7 @@ from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.kinds import texts_of
 from closeknit.core.limits import MOST_COMBINATIONS
 from closeknit.core.params import whole
-from closeknit.core.reading import Reading, find_stars, without_markers
+from closeknit.core.reading import Reading, find_stars
 from closeknit.core.row_sorting import groups
 from closeknit.kernels.arrays import Int64
 
@@ -224,7 +224,7 @@ def _by_cells(reading: Reading, column: str, separator: str, known_class: bool) 
     """Read each cell as a basket."""
     if not separator:
         raise BadInput("separator='' separates nothing", right="give the text between two items, such as ';'")
-    shown = without_markers(reading.columns[column], reading.schema.missing)
+    shown = reading.cells(column)
     kept = np.flatnonzero(~find_stars(reading.columns[column]))
     seen = reading.of(column)
     owner = seen.class_of[kept].astype(np.int64) if known_class else np.zeros(len(kept), np.int64)
@@ -247,11 +247,10 @@ def _by_number(reading: Reading, column: str, by: str, known_class: bool) -> Bas
         raise BadInput("is not in the release", column=by, right=suggest_name(by, reading.columns))
     if not any({column, by} <= set(group) for group in reading.column_groups or ((column, by),)):
         raise NotApplicable(f"is in another column group than '{column}', so nothing joins them", column=by)
-    shown, numbers = without_markers(reading.columns[column], reading.schema.missing), reading.columns[by]
+    shown, numbers = reading.cells(column), reading.columns[by]
     kept = np.flatnonzero(~find_stars(reading.columns[column]))
     owner = reading.of(column).class_of[kept] if known_class else np.zeros(len(kept), np.int32)
-    rows = [(owner, int(owner.max(initial=0)) + 1), numbers.take(kept).coded]
-    basket, count = groups(rows, len(kept))
+    basket, count = groups([(owner, int(owner.max(initial=0)) + 1), numbers.take(kept).coded], len(kept))
     texts = texts_of(shown.values)
     order = np.argsort(np.array(texts, dtype=object), kind="stable")
     rank = np.append(np.argsort(order), -1)[shown.codes[kept]]

@@ -17,8 +17,7 @@ from closeknit.io.files import write_parquet
 
 def same_as_on_one_machine(engine: str, method: Any, case: Case) -> None:
     """The engine returns the same certificate, content hash included, or a refusal of the same kind."""
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
         file = Path(folder, "table.parquet")
         write_parquet(case.columns, file)
         there = _try_release(file, method, case, engine)

@@ -60,8 +60,7 @@ def some_classes(case: Case) -> NDArray[np.int64]:
 
     The last class is suppressed.
     """
-    rng = np.random.default_rng(case.columns.rows)
-    rows = rng.permutation(case.columns.rows)
+    rows = np.random.default_rng(case.columns.rows).permutation(case.columns.rows)
     first = rows_of(case.columns, list(case.schema.quasi)[:1])
     rows = rows[np.argsort([str(first[row]) for row in rows], kind="stable")]
     class_of = np.empty(case.columns.rows, dtype=np.int64)

@@ -51,8 +51,7 @@ def run_again(method: Any, case: Case) -> tuple[Release, dict[str, Column]]:
 
 def run_case(method: Any, case: Case, columns: Columns | None = None, models: tuple[Model, ...] | None = None) -> Release:
     """Return a release of a case, ignoring its warnings."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         data, requested = columns or case.columns, list(case.models if models is None else models)
         return anonymize(data, case.schema, requested, method, suppress=case.suppress, seed=SEED, allow_vacuous=True)
 
@@ -280,8 +279,7 @@ def audit_agrees(method: Any, case: Case) -> None:
 
 def release_is_its_partition_written(method: Any, case: Case) -> None:
     """The private class of every input row reproduces the release."""
-    release = run_once(method, case)
-    _origins(release, case)
+    _origins(run_once(method, case), case)
 
 
 def unmentioned_values_decide_nothing(method: Any, case: Case) -> None:

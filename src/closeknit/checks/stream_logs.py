@@ -44,15 +44,13 @@ class Log:
 
 def build_stream(make: Make, case: StreamCase) -> Any:
     """Return a new stream, ignoring its warnings."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return make(case.schema)
 
 
 def load_stream(stream: Any, path: Path) -> Any:
     """Return the saved stream; a clock cannot be saved."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         loaded = type(stream).load(path)
     loaded.clock = stream.clock
     return loaded

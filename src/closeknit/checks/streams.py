@@ -138,25 +138,23 @@ def window_of(stream: Any, number: int, rows: int) -> tuple[int, int]:
 
 def is_close(model: Any, case: StreamCase, rows: Sequence[int], window: Sequence[int]) -> bool:
     """Return the oracle's verdict; missing values without a place in an order do not count."""
-    params: dict[str, Any] = dict(spec(model))
-    params.pop("column")
     values, reference = ([secret_of(case, i) for i in part] for part in (rows, window))
-    if model.name == "t_closeness":
-        params["ground"] = ground(case.schema.sensitive["ill"], params.pop("distance", None), reference)
-    return oracle_keeps(model.name, values, reference, **params)
+    return _keeps(model, case, values, reference, dict(spec(model)))
 
 
 def is_close_to_declared(model: Any, case: StreamCase, rows: Sequence[int]) -> bool:
     """Return the oracle's verdict against the declared distribution, whose shares are whole numbers."""
-    params: dict[str, Any] = dict(spec(model))
+    params = dict(spec(model))
+    declared = [value for value, rows in params.pop("reference") for _ in range(rows)]
+    values = [secret_of(case, i) for i in rows]
+    return set(values) <= set(declared) and _keeps(model, case, values, declared, params)
+
+
+def _keeps(model: Any, case: StreamCase, values: list[str | None], reference: list[str | None], params: dict[str, Any]) -> bool:
     params.pop("column")
-    values, declared = (
-        [secret_of(case, i) for i in rows],
-        [value for value, rows in params.pop("reference") for _ in range(rows)],
-    )
     if model.name == "t_closeness":
-        params["ground"] = ground(case.schema.sensitive["ill"], params.pop("distance", None), declared)
-    return set(values) <= set(declared) and oracle_keeps(model.name, values, declared, **params)
+        params["ground"] = ground(case.schema.sensitive["ill"], params.pop("distance", None), reference)
+    return oracle_keeps(model.name, values, reference, **params)
 
 
 def raw_value_inside(make: Make, case: StreamCase) -> None:

@@ -86,12 +86,12 @@ def _show(out: Console, found: AttackReport, private: bool) -> None:
 
     from closeknit.cli.show import PRIVATE
     from closeknit.core.combined_secrets import render_secret
+    from closeknit.core.grids import render_measured
 
     out.print(f"{found.rows:,} rows, worst first. Risk 0: nothing new is learned; 1: a value or a person is fully disclosed.\n")
     for each in found.findings:
         of = f" of {render_secret(each.column)}" if each.column else ""
-        number = "no limit" if each.number is None else f"{each.number:.4g}"
-        head = f"{each.risk:.3f}  {each.attack.replace('_', ' ')}{of} ({each.measure}: {number})"
+        head = f"{each.risk:.3f}  {each.attack.replace('_', ' ')}{of} ({each.measure}: {render_measured(each.number)})"
         out.print(head, markup=False, soft_wrap=True)
         out.print(Padding(Text(each.sentence), (0, 0, 0, 7)))
     lines = ["", *(f"not tried: {reason}" for reason in found.untried)] if found.untried else []

@@ -19,8 +19,7 @@ NO_READER = 141  # and after a closed pipe
 
 def print_stderr(sentence: str) -> None:
     """Print one line on stderr; line breaks and control characters in a quoted value must not break the line."""
-    line = keep_printable(sentence)
-    typer.echo(line, err=True)
+    typer.echo(keep_printable(sentence), err=True)
 
 
 @contextmanager

@@ -81,6 +81,5 @@ def _ask_passphrase(confirm: bool = False) -> str:
     if given := os.environ.get(PASSPHRASE):
         return given
     if not sys.stdin.isatty():
-        right = f"set {PASSPHRASE}" + (", or choose --no-passphrase" if confirm else "")
-        raise BadInput("there is no passphrase", right=right)
+        raise BadInput("there is no passphrase", right=f"set {PASSPHRASE}" + (", or choose --no-passphrase" if confirm else ""))
     return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=confirm, err=True))

@@ -160,8 +160,7 @@ class Places:
 
     def __post_init__(self) -> None:
         if self.flush and not isinstance(self.source, TableAddress):
-            right = "leave it out: the end of the input flushes"
-            raise BadInput("--flush is for Spark and databases", right=right)
+            raise BadInput("--flush is for Spark and databases", right="leave it out: the end of the input flushes")
         if self.output_format == Lines.parquet:
             raise BadInput("Parquet files are written with --engine spark only", right="use ndjson or csv")
         if isinstance(self.output, Address) and self.csv_out:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from closeknit.core.certificate import Certificate, ClassSizes, Count, Document, Guarantee, LossRecord, Record
-from closeknit.core.grids import NOTHING, Summary, print_grid, render_number
+from closeknit.core.grids import NOTHING, Summary, print_grid, render_measured, render_number
 
 GAIN_LEGEND = (
     "gain: how much more often than from the class alone (50 %) an adversary who knows the method is right about who of two "
@@ -38,8 +38,7 @@ class MeasuredLevel(Record):
         """As the certificate states it."""
         if guarantee.status == "attested":
             return cls(guarantee=guarantee.text, level=None, text="attested")
-        text = "no limit" if guarantee.measured is None else f"{guarantee.measured:.4g}"
-        return cls(guarantee=guarantee.text, level=guarantee.measured, text=text)
+        return cls(guarantee=guarantee.text, level=guarantee.measured, text=render_measured(guarantee.measured))
 
 
 class AlgorithmGain(Record):

@@ -153,8 +153,7 @@ def _reader(format: str) -> Callable[[str], Moment | None]:
             used.append(piece[1:].replace("B", "b"))
     levels = [level for level, needs in _NEEDS if needs <= {*used, *("m" for name in used if name == "b")}]
     if len(set(used)) < len(used) or {"m", "b"} <= set(used) or not levels:
-        right = 'name year, month and day once each, such as "%d.%m.%Y"'
-        raise BadInput(f"date has format={format!r}", right=right)
+        raise BadInput(f"date has format={format!r}", right='name year, month and day once each, such as "%d.%m.%Y"')
     with_time = "".join(pieces) + ("" if "H" in used else f"{_TIME}?")
     pattern, level = re.compile(with_time, re.ASCII), levels[0]
 

@@ -267,12 +267,10 @@ class Date(Kind):
                 continue
             found = self._read_cell(cell)
             if found is None:
-                right = f"write a {', '.join(DAY_LEVELS)} or '*'"
-                raise BadValue(i, f"'{cell}' is neither a date nor a span of dates", right)
+                raise BadValue(i, f"'{cell}' is neither a date nor a span of dates", f"write a {', '.join(DAY_LEVELS)} or '*'")
             spans.append(_finest_units(found[1], found[0], self.finest))
             if (bounds := self.bounds) and (spans[-1][1] < bounds[0] or spans[-1][0] > bounds[1]):
-                right = f"it must lie between {self.lo} and {self.hi}"
-                raise BadValue(i, f"'{cell}' is outside the column's bounds", right)
+                raise BadValue(i, f"'{cell}' is outside the column's bounds", f"it must lie between {self.lo} and {self.hi}")
         span = (min(a for a, _ in spans), max(b for _, b in spans)) if spans else (0, 0)
         return self._shares(cells, self.bounds or span)
 

@@ -232,6 +232,5 @@ def read_ranges(cells: Sequence[str]) -> tuple[Reals, Reals]:
         elif match := OPEN_TEXT.fullmatch(cell):
             lo[i], hi[i] = (float(match[1]), math.inf) if match[1] else (-math.inf, float(match[2]))
         else:
-            right = "write a number, a range like [20, 30], or '*'"
-            raise BadValue(i, f"'{cell}' is neither a number nor a range", right)
+            raise BadValue(i, f"'{cell}' is neither a number nor a range", "write a number, a range like [20, 30], or '*'")
     return lo, hi

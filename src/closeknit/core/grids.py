@@ -23,6 +23,15 @@ def render_number(value: float | None, form: str = ".4g") -> str:
     return NOTHING if value is None else format(value, form)
 
 
+def render_measured(value: float | None) -> str:
+    """A measured level; without one it has no limit.
+
+    >>> render_measured(0.25), render_measured(None)
+    ('0.25', 'no limit')
+    """
+    return "no limit" if value is None else f"{value:.4g}"
+
+
 def align_grid(grid: Sequence[Sequence[str]]) -> list[str]:
     """One line per row, every cell as wide as the widest of its column.
 

@@ -25,6 +25,7 @@ import numpy as np
 from closeknit.core.domain import Domain, Values
 from closeknit.core.errors import BadInput, BadValue
 from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.kind import read_each
 from closeknit.core.kinds import Flat, Kind, Losses, Nominal, Prefix, bind_tree, texts_of
 from closeknit.core.levels import level_nodes, tree_of
 from closeknit.core.params import whole
@@ -92,13 +93,7 @@ class ItemSet(Nominal):
         >>> ItemSet(separator=";", most=2).read_cells(np.array(["b; a", "a;b;c", ";"], dtype=object))
         ['a,b', None, None]
         """
-        found = list[str | None]()
-        for i, text in enumerate(texts_of(values)):
-            try:
-                found.append(_join(self._split(i, text)))
-            except BadValue:
-                found.append(None)
-        return found
+        return read_each(lambda i, text: _join(self._split(i, text)), values)
 
     def bind(self, values: Values) -> tuple[Domain, Int32]:
         """Leaves are the sets that occur; an item that its kind cannot read is refused."""

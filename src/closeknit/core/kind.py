@@ -9,7 +9,7 @@ what is declared, and for a tree that is derived from data the nodes that are wr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -108,6 +108,22 @@ def raw_texts(values: Values) -> list[str]:
         if LOOKS_WRITTEN.fullmatch(text):
             raise BadValue(i, f"'{text}' looks like a written range or '*'", "give the raw value, or list it under missing")
     return texts
+
+
+def read_each(read: Callable[[int, str], str], values: Values) -> list[str | None]:
+    """What is read from each raw value; None for what is refused.
+
+    Args:
+        read: reads the text of a value at an index.
+        values: raw values.
+    """
+    found = list[str | None]()
+    for i, text in enumerate(texts_of(values)):
+        try:
+            found.append(read(i, text))
+        except BadValue:
+            found.append(None)
+    return found
 
 
 class Nominal(Kind):

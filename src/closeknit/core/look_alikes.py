@@ -44,11 +44,6 @@ class FoldedModel(DerivedModel):
     model: Model
 
     @property
-    def origin(self) -> Model:
-        """The guarantee on the values as written."""
-        return self.model
-
-    @property
     def needs(self) -> frozenset[str]:
         """As the guarantee."""
         return self.model.needs

@@ -34,9 +34,8 @@ class PrivateContext:
     """What only the data owner knows about a release."""
 
     counts_persons: bool  # k and diversity were counted in persons
-    originals: Callable[[str], NDArray[np.int32]] | None = (
-        None  # of a sensitive attribute, as `ReleaseModel.judge_release` takes
-    )
+    # of a sensitive attribute, as `ReleaseModel.judge_release` takes
+    originals: Callable[[str], NDArray[np.int32]] | None = None
 
 
 class Judged(Record):

@@ -369,6 +369,11 @@ class DerivedModel(Model):
         return self.model.higher_is_safer
 
     @property
+    def origin(self) -> Model:
+        """The guarantee as requested."""
+        return self.model
+
+    @property
     def requested(self) -> str:
         """The limit."""
         return self.model.requested

@@ -95,18 +95,21 @@ class Law:
         return self.retain * same + (1 - self.retain) / self.values
 
     def draw_codes(self, codes: Int32, words: Words) -> Int32:
-        """Perturb codes, exactly: one word decides each, and words that would favour an outcome are drawn again."""
-        outcomes = self.values * self.retain.denominator
-        last = np.uint64(WORDS // outcomes * outcomes - 1)
-        after, undecided, turn = codes.copy(), np.arange(len(codes)), 0
-        while len(undecided):
-            word = words(turn, len(undecided))
-            outcome = word % np.uint64(outcomes)
-            fair = word <= last
-            replaced = fair & (outcome // np.uint64(self.values) >= np.uint64(self.retain.numerator))
-            after[undecided[replaced]] = (outcome[replaced] % np.uint64(self.values)).astype(np.int32)
-            undecided, turn = undecided[~fair], turn + 1
-        return after
+        """Perturb codes, exactly."""
+        outcome = draw_outcomes(self.values * self.retain.denominator, len(codes), words)
+        replaced = outcome // np.uint64(self.values) >= np.uint64(self.retain.numerator)
+        return np.where(replaced, (outcome % np.uint64(self.values)).astype(np.int32), codes)
+
+
+def draw_outcomes(outcomes: int, count: int, words: Words) -> NDArray[np.uint64]:
+    """So many of the numbers below `outcomes`: one word decides each, and words that would favour a number are drawn again."""
+    last = np.uint64(WORDS // outcomes * outcomes - 1)
+    drawn, undecided, turn = np.empty(count, dtype=np.uint64), np.arange(count), 0
+    while len(undecided):
+        word = words(turn, len(undecided))
+        drawn[undecided] = word % np.uint64(outcomes)
+        undecided, turn = undecided[word > last], turn + 1
+    return drawn
 
 
 def retention(retain: Number) -> Fraction:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from closeknit.core.domain import Domain, Values
 from closeknit.core.errors import BadInput, BadValue
 from closeknit.core.geohash import ALPHABET, CELL, MOST_CHARACTERS, geohash_of
+from closeknit.core.kind import read_each
 from closeknit.core.kinds import Losses, Nominal, bind_tree, texts_of
 from closeknit.core.params import choice, whole
 from closeknit.core.tree import STAR, Tree
@@ -198,13 +200,7 @@ class Point(Nominal):
         >>> Point(4, within="u28").read_cells(np.array(["48.137,11.575", "52.52,13.405", "x"], dtype=object))
         ['u281', None, None]
         """
-        grid, found = GRIDS[self.grid](), list[str | None]()
-        for i, text in enumerate(texts_of(values)):
-            try:
-                found.append(self._cell(grid, i, text))
-            except BadValue:
-                found.append(None)
-        return found
+        return read_each(partial(self._cell, GRIDS[self.grid]()), values)
 
     @property
     def finest(self) -> int:

@@ -36,8 +36,7 @@ def refuse_swaps(schema: Schema, where: str) -> None:
         where: where not, for the message.
     """
     for name in list_swapped(schema):
-        right = "leave swap out, or exchange them before"
-        raise BadInput(f"its numbers cannot be exchanged {where}", column=name, right=right)
+        raise BadInput(f"its numbers cannot be exchanged {where}", column=name, right="leave swap out, or exchange them before")
 
 
 def swap_ranks(columns: Columns, schema: Schema, seed: int) -> Columns:

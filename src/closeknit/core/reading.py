@@ -112,12 +112,26 @@ class Reading:
             return replace(self, classes=classes, folding=folding)
         return replace(self, seen={**self.seen, secret: replace(seen, classes=classes)}, folding=folding)
 
+    def cells(self, name: str) -> Column:
+        """The written cells of a column; missing-value codes are missing cells.
+
+        Args:
+            name: the column.
+        """
+        return without_markers(self.columns[name], self.schema.missing)
+
+    def group_rows(self, names: Sequence[str]) -> tuple[Int32, int]:
+        """Equal numbers for rows with equal cells in some columns, and how many numbers there are.
+
+        Args:
+            names: the columns.
+        """
+        return groups([self.cells(name).coded for name in names], self.columns.rows)
+
     def over(self, names: Sequence[str]) -> Reading:
         """The same rows in groups with equal written cells in some of the quasi-identifiers."""
         assert self.count is not None
-        group_of, count = groups(
-            [without_markers(self.columns[name], self.schema.missing).coded for name in names], self.columns.rows
-        )
+        group_of, count = self.group_rows(names)
         return replace(self, class_of=group_of, classes=self.count(group_of, count), named_by=tuple(names))
 
     def list_views(self, over: Over, secret: Secret | None) -> list[Reading]:
@@ -133,17 +147,12 @@ class Reading:
 
     def slices(self, secret: str) -> Slices:
         """The release for an adversary who knows all quasi-identifiers and plain cells, but not this attribute."""
-        known = [self._codes(list_known_columns(group, secret, self.schema)) for group in self.column_groups]
+        known = [self.group_rows(list_known_columns(group, secret, self.schema))[0] for group in self.column_groups]
         place = next(i for i, group in enumerate(self.column_groups) if secret in group)
         codes, _ = secret_codes(self.columns[secret], secret, self.schema)
         if secret in self.folding:
             codes = np.where(codes < 0, codes, self.folding[secret][codes])
         return Slices(self.class_of, np.stack(known, axis=1), place, codes)
-
-    def _codes(self, names: list[str]) -> NDArray[np.int32]:
-        """Equal numbers for rows with equal cells; missing-value codes are missing cells."""
-        cells = [without_markers(self.columns[name], self.schema.missing).coded for name in names]
-        return groups(cells, self.columns.rows)[0]
 
     def first_row(self, index: int) -> int:
         """The first row of a class."""

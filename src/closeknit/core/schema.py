@@ -269,8 +269,7 @@ class Schema(Summarized, BaseModel):
             name: its name, for messages.
             kind: its kind.
         """
-        occurs = column.counts > 0
-        used = np.flatnonzero(occurs & ~self.flag_missing(column.values))
+        used = np.flatnonzero((column.counts > 0) & ~self.flag_missing(column.values))
         values = column.values[used]
         try:
             domain, leaves = kind.bind(values)

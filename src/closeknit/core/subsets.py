@@ -56,8 +56,7 @@ def list_subsets(over: str | Sequence[str], quasi: Collection[str]) -> list[tupl
         return list(combinations(quasi, size))
     for name in over:
         if name not in quasi:
-            right = suggest_name(name, quasi)
-            raise BadInput("is named in over, but is not a quasi-identifier", column=name, right=right)
+            raise BadInput("is named in over, but is not a quasi-identifier", column=name, right=suggest_name(name, quasi))
     return [tuple(over)]
 
 

@@ -142,7 +142,7 @@ class Table:
 
     def one_class(self) -> Classes:
         """All rows as one class: no partition does better under a monotone guarantee."""
-        return self.count_classes(Partition(np.zeros(len(self), dtype=np.int32), 1))
+        return self.count_classes(Partition.whole(len(self)))
 
     def count_classes(self, partition: Partition) -> Classes:
         """The classes of a partition as the models see them, before anything is written."""
@@ -185,8 +185,7 @@ class Partition:
     @classmethod
     def of(cls, class_of: object) -> Partition:
         """From any class numbers: renumbered without gaps in their order, -1 kept."""
-        numbers = np.asarray(class_of)
-        names, codes = np.unique(numbers, return_inverse=True)
+        names, codes = np.unique(np.asarray(class_of), return_inverse=True)
         suppressed = len(names) > 0 and names[0] == -1
         return cls((codes - int(suppressed)).astype(np.int32), len(names) - int(suppressed))
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.params import number
-from closeknit.core.perturbation import WORDS, Estimates, Law, Words, nearest_possible
+from closeknit.core.perturbation import Estimates, Law, Words, draw_outcomes, nearest_possible
 from closeknit.kernels.arrays import Int32
 
 MOST_PARTS = 2**40  # of the common denominator of all chances
@@ -90,18 +90,13 @@ class Transition:
         return self.gamma > 1
 
     def draw_codes(self, codes: Int32, words: Words) -> Int32:
-        """Perturb codes, exactly: one word decides each, and words that would favour an outcome are drawn again."""
-        parts = self.parts
+        """Perturb codes, exactly."""
+        parts, after = self.parts, codes.copy()
         ends = np.cumsum([[int(chance * parts) for chance in row] for row in self.rows], axis=1).astype(np.uint64)
-        last = np.uint64(WORDS // parts * parts - 1)
-        after, undecided, turn = codes.copy(), np.arange(len(codes)), 0
-        while len(undecided):
-            word = words(turn, len(undecided))
-            fair = word <= last
-            for value in range(self.values):
-                rows = fair & (codes[undecided] == value)
-                after[undecided[rows]] = np.searchsorted(ends[value], word[rows] % np.uint64(parts), side="right")
-            undecided, turn = undecided[~fair], turn + 1
+        outcome = draw_outcomes(parts, len(codes), words)
+        for value in range(self.values):
+            rows = codes == value
+            after[rows] = np.searchsorted(ends[value], outcome[rows], side="right")
         return after
 
     def estimate(self, observed: object) -> Estimates | None:

@@ -15,7 +15,7 @@ from closeknit.io.buffers import codes_from_arrow, codes_to_arrow, numbers_from_
 from closeknit.io.faults import refuse_nul
 from closeknit.io.names import check_names
 
-_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # in units of each resolution
 
 
 def columns_from_arrow(table: pa.Table, file: object = None) -> Columns:
@@ -134,7 +134,7 @@ def _days(distinct: pa.Array, codes: Codes, name: str, file: object) -> Column:
                 raise BadInput(what, file=file, column=name, right=right) from None
         unit = distinct.type.unit
         stamps = numbers_from_arrow(distinct.cast(pa.int64())).astype(np.int64)
-        if (stamps % _DAY[unit] != 0).any():
+        if (stamps % (86_400 * _SECOND[unit]) != 0).any():
             moments = stamps.astype(f"datetime64[{unit}]")
             texts = np.datetime_as_string(moments).tolist()
             return Column(moments, codes).with_texts([t.rstrip("0").rstrip(".") if "." in t else t for t in texts])
@@ -144,9 +144,8 @@ def _days(distinct: pa.Array, codes: Codes, name: str, file: object) -> Column:
 
 def _durations(distinct: pa.Array, codes: Codes) -> Column:
     """Durations as ISO text in seconds."""
-    parts = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[distinct.type.unit]
     counts = numbers_from_arrow(distinct.cast(pa.int64())).astype(np.int64)
-    texts = [f"{Decimal(count) / parts:f}" for count in counts.tolist()]
+    texts = [f"{Decimal(count) / _SECOND[distinct.type.unit]:f}" for count in counts.tolist()]
     plain = [text.rstrip("0").rstrip(".") if "." in text else text for text in texts]
     return Column(counts, codes).with_texts([f"{'-' * text.startswith('-')}PT{text.lstrip('-')}S" for text in plain])
 

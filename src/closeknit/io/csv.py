@@ -23,7 +23,7 @@ from closeknit.io.buffers import codes_from_arrow
 from closeknit.io.csv_faults import find_fault, records, row_of_byte
 from closeknit.io.csv_format import PLAIN, CsvFormat, detect_encoding, detect_signs
 from closeknit.io.csv_numbers import settle_numbers
-from closeknit.io.faults import explain_os_error, refuse_binary, refuse_nul
+from closeknit.io.faults import name_os_errors, refuse_binary, refuse_nul
 from closeknit.io.names import Wanted, check_names, choose_columns, refuse_other_names
 from closeknit.kernels.text.cell_codes import MOST_COLUMNS, read_cells
 from closeknit.kernels.threads import in_threads
@@ -90,16 +90,13 @@ def _cells(data: bytes, file: Path, format: CsvFormat, columns: Wanted) -> Colum
 
 def file_bytes(file: Path) -> bytes:
     """The content of a file, uncompressed if it is gzip."""
-    try:
+    with name_os_errors(file):
         data = file.read_bytes()
-    except OSError as error:
-        raise explain_os_error(error, file) from None
     if data[:2] == b"\x1f\x8b" or file.suffix == ".gz":
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error):
-            what, right = "the gzip data is damaged or is not gzip", "compress the file again"
-            raise BadInput(what, file=file, right=right) from None
+            raise BadInput("the gzip data is damaged or is not gzip", file=file, right="compress the file again") from None
     return data
 
 
@@ -144,8 +141,7 @@ def _header(data: bytes, file: Path, format: CsvFormat) -> tuple[list[str], int]
     try:
         names = next(records(lines(), format.delimiter or ",", format.quote or None, strict=True))
     except csv.Error:
-        what, right = "a quote in the header is not closed", "close it, or name the quote sign"
-        raise BadInput(what, file=file, right=right) from None
+        raise BadInput("a quote in the header is not closed", file=file, right="close it, or name the quote sign") from None
     if not names:
         raise BadInput("the first line is empty", file=file, right="begin the file with the column names")
     check_names(names, file)

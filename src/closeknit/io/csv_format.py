@@ -58,8 +58,7 @@ class CsvFormat:
         try:
             "".encode(self.encoding or "utf-8")
         except (LookupError, ValueError, TypeError):
-            right = "try 'utf-8', 'latin-1' or 'cp1252'"
-            raise BadInput(f"there is no encoding {self.encoding!r}", right=right) from None
+            raise BadInput(f"there is no encoding {self.encoding!r}", right="try 'utf-8', 'latin-1' or 'cp1252'") from None
 
     def form(self, given: CsvFormat | None = None) -> dict[str, Any]:
         """The keys of a recipe: what differs from a plain CSV file, and what was `given` rather than detected.

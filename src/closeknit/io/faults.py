@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 
 from closeknit.core.columns import Columns
@@ -47,6 +49,19 @@ def explain_os_error(error: OSError, path: str | PathLike[str]) -> BadInput:
     reason = error.strerror or str(error) or type(error).__name__
     what, right = _SENTENCES.get(error.errno or 0, (f"the system refuses it ({reason.lower()})", None))
     return BadInput(what, file=path, right=right)
+
+
+@contextmanager
+def name_os_errors(path: str | PathLike[str]) -> Iterator[None]:
+    """Raise errors of the operating system as `BadInput` with a path.
+
+    Args:
+        path: the file or folder that is used.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise explain_os_error(error, path) from None
 
 
 def refuse_nul(columns: Columns, file: object = None, right: str = "remove it") -> None:

@@ -17,7 +17,7 @@ from closeknit.core.columns import Columns, concat_columns
 from closeknit.core.errors import BadInput
 from closeknit.io.canonical import canonical_blocks
 from closeknit.io.csv import PLAIN, CsvFormat, read_csv_files
-from closeknit.io.faults import explain_os_error
+from closeknit.io.faults import explain_os_error, name_os_errors
 from closeknit.io.folders import write_whole
 from closeknit.io.frames import from_frame
 from closeknit.io.ipc import read_ipc
@@ -201,8 +201,5 @@ def sha256_of(path: str | PathLike[str]) -> str:
     ...     sha256_of(f"{folder}/a")[:8]
     'ba7816bf'
     """
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise explain_os_error(error, path) from None
+    with name_os_errors(path), open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -111,8 +111,7 @@ def _from_polars(frame: Any, columns: Wanted) -> Columns:
         raise BadInput(what, right="try frame.collect() on its own") from None
     for name, kind in frame.schema.items():
         if kind == polars.Object:
-            right = "give text, numbers, booleans or dates"
-            raise BadInput("cells of type Object are not supported", column=name, right=right)
+            raise BadInput("cells of type Object are not supported", column=name, right="give text, numbers, booleans or dates")
     return columns_from_arrow(frame.to_arrow())
 
 

@@ -30,8 +30,7 @@ def check_names(names: Sequence[object], file: object = None) -> None:
     twice = next((name for name, times in Counter(names).items() if times > 1), None)
     if twice is not None:
         places = " and ".join(str(place) for place, name in enumerate(names, start=1) if name == twice)
-        right = "give each column its own name"
-        raise BadInput(f"columns {places} have this name", file=file, column=str(twice), right=right)
+        raise BadInput(f"columns {places} have this name", file=file, column=str(twice), right="give each column its own name")
 
 
 def refuse_other_names(names: Collection[str], first: Collection[str], file: object) -> None:

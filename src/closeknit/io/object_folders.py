@@ -149,5 +149,4 @@ class ObjectFolder:
             yield object_stores.open_store(self.file.url)
         except (pa.ArrowException, OSError, ValueError) as error:
             what = f"the object store does not take it ({first_line(error)})"
-            right = "check the address, and the credentials in the environment"
-            raise BadInput(what, file=self.place, right=right) from None
+            raise BadInput(what, file=self.place, right="check the address, and the credentials in the environment") from None

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.io.arrow import array_from_column, array_like, columns_from_arrow
-from closeknit.io.faults import explain_os_error
+from closeknit.io.faults import name_os_errors
 from closeknit.io.names import Wanted, check_names, choose_columns
 
 
@@ -44,11 +44,10 @@ def read_parquet(path: str | PathLike[str], columns: Wanted = None) -> Columns:
 def _refuse_broken_file(file: str | PathLike[str]) -> Iterator[None]:
     """Refuse a file that is damaged or cannot be read."""
     try:
-        yield
+        with name_os_errors(file):
+            yield
     except pa.ArrowException:
         raise BadInput("this is not a complete Parquet file", file=file, right="give a Parquet or a CSV file") from None
-    except OSError as error:
-        raise explain_os_error(error, file) from None
 
 
 def parquet_size(path: str | PathLike[str]) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from closeknit.core.errors import BadInput
-from closeknit.io.faults import explain_os_error
+from closeknit.io.faults import name_os_errors
 from closeknit.io.folders import write_whole
 
 MOST_KEY_BYTES = 10_000  # a key of this kind has some hundred
@@ -141,11 +141,8 @@ def is_signed_with(public: Any, signature: bytes, message: bytes) -> bool:
 
 
 def _read_key(path: str | PathLike[str]) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            text = file.read(MOST_KEY_BYTES + 1)
-    except OSError as error:
-        raise explain_os_error(error, path) from None
+    with name_os_errors(path), open(path, "rb") as file:
+        text = file.read(MOST_KEY_BYTES + 1)
     if len(text) > MOST_KEY_BYTES:
         raise BadInput(f"this is not a key: it has more than {MOST_KEY_BYTES:,} bytes", file=path, right="name a key file")
     return text

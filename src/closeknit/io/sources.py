@@ -86,8 +86,7 @@ def source_of(data: Any, options: Mapping[str, Any] | None = None) -> Any:
     if given and "://" in str(data):
         raise explain_address(str(data))
     if given:
-        what = f"this kind of file has no option '{next(iter(given))}'"
-        raise BadInput(what, file=place_of(data), right="leave it out")
+        raise BadInput(f"this kind of file has no option '{next(iter(given))}'", file=place_of(data), right="leave it out")
     return data
 
 

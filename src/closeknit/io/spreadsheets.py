@@ -160,15 +160,11 @@ class Spreadsheet(Source):
     def _read_sheet(self, sheet: Any, wanted: Wanted) -> Columns:
         where = f"{self.path}, sheet '{sheet.name}'"
         if sheet.start is None:
-            right = "choose another one with sheet (--sheet)"
-            raise BadInput("the sheet is empty", file=where, right=right)
+            raise BadInput("the sheet is empty", file=where, right="choose another one with sheet (--sheet)")
         first = self.header or sheet.start[0] + 1
         if self.header is not None and self.header > sheet.end[0] + 1:
-            what, right = (
-                f"the header row {self.header:,} is below the last row, {sheet.end[0] + 1:,}",
-                "give another header row",
-            )
-            raise BadInput(what, file=where, right=right)
+            what = f"the header row {self.header:,} is below the last row, {sheet.end[0] + 1:,}"
+            raise BadInput(what, file=where, right="give another header row")
         rows = islice(sheet.iter_rows(), first - 1, None)
         header, left = next(rows), sheet.start[1]
         names = [cell_text(cell) for cell in header]
@@ -239,8 +235,7 @@ def _refuse_merged(sheet: Any, first: int, left: int, width: int, where: str) ->
     for (top, start), (bottom, end) in sheet.merged_cell_ranges or ():
         if bottom + 1 >= first and start < left + width:
             cells = f"{address(top + 1, start)}:{address(bottom + 1, end)}"
-            right = "unmerge them and write the value into each cell"
-            raise BadInput(f"the cells {cells} are merged", file=where, right=right)
+            raise BadInput(f"the cells {cells} are merged", file=where, right="unmerge them and write the value into each cell")
 
 
 def address(row: int, column: int) -> str:

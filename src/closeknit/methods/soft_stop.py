@@ -241,7 +241,7 @@ class _Nodes:
             heads = np.sort(first)
             unit_of = np.searchsorted(heads, first[person_of])
             units, largest = replace(table.take(heads), persons=None), int(np.bincount(person_of).max(initial=1))
-        whole = Partition(np.zeros(len(units), dtype=np.int32), 1)
+        whole = Partition.whole(len(units))
         open_ = OpenClasses.of(units, whole, models if table.persons is None else ())
         counted = table.one_class() if table.persons is not None else open_.counted
         return cls(table, unit_of, largest, scales(units), open_, counted, ("",), np.zeros(1, dtype=np.int64))

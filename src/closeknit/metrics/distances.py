@@ -20,6 +20,7 @@ from closeknit.core.certificate import Record, WorstClass
 from closeknit.core.classes import Histogram
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import sum_products
+from closeknit.core.grids import render_measured
 from closeknit.core.reading import Reading
 from closeknit.forms.release_reading import Published, reading_of
 from closeknit.kernels.arrays import Reals
@@ -50,8 +51,7 @@ class Spread(Record):
     worst_class: WorstClass | None = None
 
     def __str__(self) -> str:
-        worst, mean = ("no limit" if level is None else f"{level:.4g}" for level in (self.worst, self.mean))
-        return f"worst {worst}, mean {mean}"
+        return f"worst {render_measured(self.worst)}, mean {render_measured(self.mean)}"
 
 
 class ClassDistances(Record):

@@ -112,8 +112,7 @@ def kl_divergence(
         raise BadInput(f"level={level} is too large", right=right)
     check_count(f"level={level} makes {{}} group-bys", comb(len(quasi), level), MOST_GROUP_BYS)
     if name not in reading.columns:
-        right = suggest_name(name, reading.schema.sensitive)
-        raise BadInput("is queried but not in the release", column=name, right=right)
+        raise BadInput("is queried but not in the release", column=name, right=suggest_name(name, reading.schema.sensitive))
     columns = original_columns(original, schema)
     axes = axes_of(columns, schema)
     values = {one: Values(axes[one]) for one in (*quasi, name)}

@@ -17,7 +17,7 @@ release; here neither is left open. The classifier is a random forest, or any th
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,8 @@ from closeknit.kernels.arrays import Reals
 
 MOST_ROWS = 20_000  # that a classifier for a report is trained and tested on, drawn at random from more
 TREES, LEAST_LEAF = 50, 10  # of the forest: trees, and rows that a leaf keeps together
+
+Rows = Mapping[str, Reals]  # by column
 
 
 class Scores(Record):
@@ -171,19 +173,8 @@ def learning_accuracy(
     rng = np.random.default_rng(seed)
     from_release = draw_rows(reading, axes, rng)
     as_they_are, others = (_points(_leaves(columns, axes, schema), axes, rng) for columns in (train, test))
-    features = [name for name in axes if name != target]
-
-    def scores(rows: Mapping[str, Reals]) -> Scores:
-        return _scores(_guesses(classifier, seed, rows, others, features, target), others[target])
-
-    return Learning(
-        target=target,
-        trained=reading.columns.rows,
-        tested=test.rows,
-        release=scores(from_release),
-        original=scores(as_they_are),
-        majority=_scores(np.full(test.rows, _most_frequent(as_they_are[target], target)), others[target]),
-    )
+    scores = _score_all(classifier, seed, from_release, as_they_are, others, target)
+    return Learning(target=target, trained=reading.columns.rows, tested=test.rows, **scores)
 
 
 def release_accuracy(
@@ -212,20 +203,14 @@ def release_accuracy(
     seed, reading, columns = whole("seed", seed, least=0), reading_of(published), original_columns(original, schema)
     axes = {name: axis for name, axis in axes_of(columns, schema).items() if name in reading.columns}
     _check_target(target, axes)
-    rng, features = np.random.default_rng(seed), [name for name in axes if name != target]
+    rng = np.random.default_rng(seed)
     trained = _draw_some(draw_rows(reading, axes, rng), rng)
     tested = _draw_some(_points(_leaves(columns, axes, schema), axes, rng), rng)
-    count = len(tested[target])
-    return Retraining(
-        target=target,
-        tested=count,
-        release=_scores(_guesses(classifier, seed, trained, tested, features, target), tested[target]),
-        original=_scores(_guesses(classifier, seed, tested, tested, features, target), tested[target]),
-        majority=_scores(np.full(count, _most_frequent(tested[target], target)), tested[target]),
-    )
+    scores = _score_all(classifier, seed, trained, tested, tested, target)
+    return Retraining(target=target, tested=len(tested[target]), **scores)
 
 
-def _draw_some(rows: Mapping[str, Reals], rng: np.random.Generator) -> dict[str, Reals]:
+def _draw_some(rows: Rows, rng: np.random.Generator) -> dict[str, Reals]:
     count = len(next(iter(rows.values())))
     kept = rng.permutation(count)[:MOST_ROWS]
     return {name: points[kept] for name, points in rows.items()}
@@ -276,11 +261,17 @@ def _check_target(target: str, axes: Mapping[str, Axis]) -> None:
         raise BadInput("there is no column to predict from", column=target, right="publish at least two columns")
 
 
-def _guesses(
-    classifier: Any, seed: int, rows: Mapping[str, Reals], others: Mapping[str, Reals], features: Sequence[str], target: str
-) -> Reals:
+def _score_all(classifier: Any, seed: int, release: Rows, original: Rows, others: Rows, target: str) -> dict[str, Scores]:
+    """Score on other rows what is learned from a release, from its original, and from the most frequent value alone."""
+    learned = {"release": release, "original": original}
+    guesses = {name: _guesses(classifier, seed, rows, others, target) for name, rows in learned.items()}
+    guesses["majority"] = np.full(len(others[target]), _most_frequent(original[target], target))
+    return {name: _scores(guessed, others[target]) for name, guessed in guesses.items()}
+
+
+def _guesses(classifier: Any, seed: int, rows: Rows, others: Rows, target: str) -> Reals:
     """Train on rows whose target is known, and predict that of the others."""
-    model = _classifier(classifier, seed)
+    model, features = _classifier(classifier, seed), [name for name in others if name != target]
     known = np.flatnonzero(~np.isnan(rows[target]))
     if len(known) == 0:
         raise BadInput("no row of the release has a value to learn", column=target, right="choose another column")

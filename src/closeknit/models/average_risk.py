@@ -74,19 +74,9 @@ class AverageRisk(PopulationModel, BudgetModel):
         return self.population is None
 
     @property
-    def by_class(self) -> bool:
-        """Whether rows are counted, not people."""
-        return self.population is None
-
-    @property
     def needs(self) -> frozenset[str]:
         """Sizes of all classes; where people are counted, all written cells."""
         return frozenset({"release", "sizes", "persons", *(() if self.population is None else ("population",))})
-
-    @property
-    def forms(self) -> frozenset[str]:
-        """People fit generalized cells."""
-        return frozenset({"generalized", *(("perturbed",) if self.population is None else ())})
 
     @property
     def stricter(self) -> Model:

@@ -125,26 +125,23 @@ class BetaLikeness(Model):
 
     def refuse(self, classes: Classes) -> None:
         """Semantic likeness needs a tree; ranges need numbers, relative ones positive numbers."""
-        self._refuse_kind(compare_declared(classes, self.column, self.reference)[0])
+        self._refuse_kind(compare_declared(classes, self.column, self.reference)[0].domain)
 
-    def _refuse_kind(self, classes: Classes) -> None:
-        domain = classes.histograms[self.column].domain
+    def _refuse_kind(self, domain: Domain) -> None:
         if self.kind == "semantic" and domain.tree is None:
             what = "semantic likeness is requested for a column without a hierarchy"
             raise BadInput(what, column=self.column, right="request kind 'range', or give the column a Hierarchy")
         if self.kind == "range" and domain.numbers is None:
             what = "range likeness is requested for a column without an order"
-            right = "request kind 'semantic', or declare the column as numeric()"
-            raise BadInput(what, column=self.column, right=right)
+            raise BadInput(what, column=self.column, right="request kind 'semantic', or declare the column as numeric()")
         if self.relative and domain.numbers is not None and (domain.numbers <= 0).any():
             what = f"a relative range has no meaning for {domain.texts[0]}, which is not above 0"
             raise BadInput(what, column=self.column, right="leave relative out")
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
         """The largest (q - p) / p of each class, at least 0; infinite where the cap is exceeded."""
-        classes, strange = compare_declared(classes, self.column, self.reference)
-        self._refuse_kind(classes)
-        histogram = classes.histograms[self.column]
+        histogram, strange = compare_declared(classes, self.column, self.reference)
+        self._refuse_kind(histogram.domain)
         sets = self._sets(histogram)
         n, totals = int(histogram.reference.sum()), histogram.totals
         expected = totals[sets.owner] * sets.reference
@@ -156,9 +153,8 @@ class BetaLikeness(Model):
 
     def holds(self, classes: Classes) -> Bools:
         """Whether each class meets the guarantee: rationals, and 60 digits at the cap, where a float is near."""
-        classes, strange = compare_declared(classes, self.column, self.reference)
-        self._refuse_kind(classes)
-        histogram = classes.histograms[self.column]
+        histogram, strange = compare_declared(classes, self.column, self.reference)
+        self._refuse_kind(histogram.domain)
         if self.kind not in ("enhanced", "basic"):
             return self._holds_exactly(histogram) & ~strange
         over = most_over(histogram.starts, histogram.values, histogram.counts, *self._limits(histogram.reference))
@@ -189,7 +185,7 @@ class BetaLikeness(Model):
         """The level of one class as a rational; None where it is infinite."""
         if not np.isfinite(self.levels(classes)[index]):
             return None
-        histogram = compare_declared(classes, self.column, self.reference)[0].histograms[self.column]
+        histogram, _ = compare_declared(classes, self.column, self.reference)
         sets = self._sets(histogram)
         n, total = int(histogram.reference.sum()), int(histogram.totals[index])
         here = sets.owner == index

@@ -53,8 +53,7 @@ def check_reference(model: Any) -> None:
     names = [str(value) for value, _ in pairs]
     if (alike := first_alike(names)) is not None:
         i = int(np.flatnonzero(alike != np.arange(len(names)))[0])
-        what = f"the reference has {names[alike[i]]!r} and {names[i]!r}, which look alike"
-        raise BadInput(what, right="declare one of them")
+        raise BadInput(f"the reference has {names[alike[i]]!r} and {names[i]!r}, which look alike", right="declare one of them")
     for value, share in pairs:
         if fraction(f"the reference's share of {value}", share) <= 0:
             what = f"the reference has the share {share} for {value}"
@@ -95,23 +94,24 @@ def describe_reference(reference: Reference | None) -> str:
     return "" if reference is None else f", to the declared distribution {', '.join(f'{value} {p}' for value, p in reference)}"
 
 
-def compare_declared(classes: Classes, column: Secret, reference: Reference | None) -> tuple[Classes, Bools]:
-    """The classes with the declared reference, and which of them have a value that it does not have.
+def compare_declared(classes: Classes, column: Secret, reference: Reference | None) -> tuple[Histogram, Bools]:
+    """The histogram of a column with the declared reference, and which classes have a value that it does not have.
 
     Args:
         classes: the classes.
         column: the sensitive attribute.
-        reference: the declared values and shares; None: the classes remain as they are.
+        reference: the declared values and shares; None: the histogram remains as it is.
 
     >>> domain, codes = flat().bind(np.array(["flu", "SARS"], dtype=object))
     >>> one = Classes.of(np.zeros(2, dtype=np.int32), 1, {"ill": (codes, domain)})
     >>> declared, strange = compare_declared(one, "ill", (("flu", 0.5), ("gout", 0.5)))
-    >>> declared.histograms["ill"].reference.tolist(), strange.tolist()
+    >>> declared.reference.tolist(), strange.tolist()
     ([1, 1, 0], [True])
     """
+    seen, strange = classes.histograms[column], np.zeros(len(classes), dtype=bool)
     if reference is None:
-        return classes, np.zeros(len(classes), dtype=bool)
-    seen, weights = classes.histograms[column], weigh_values(reference)
+        return seen, strange
+    weights = weigh_values(reference)
     domain, code_of = _declare_domain(seen.domain, reference)
     width = domain.size + 1
     counts = np.zeros(width, dtype=np.int64)
@@ -123,9 +123,8 @@ def compare_declared(classes: Classes, column: Secret, reference: Reference | No
     starts = np.searchsorted(cells, np.arange(len(seen.starts)) * width).astype(np.int64)
     rows = np.bincount(where, weights=seen.counts, minlength=len(cells)).astype(np.int64)
     found = Histogram(starts, (cells % width).astype(np.int32), rows, counts, domain)
-    strange = np.zeros(len(classes), dtype=bool)
     strange[found.owner[found.values == domain.size]] = True
-    return Classes(classes.sizes, classes.persons, {column: found}), strange
+    return found, strange
 
 
 def _declare_domain(domain: Domain, reference: Reference) -> tuple[Domain, dict[Any, int]]:

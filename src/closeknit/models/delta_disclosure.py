@@ -92,15 +92,13 @@ class DeltaDisclosure(Model):
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
         """The largest |ln(q/p)| of each class; infinite where a value is absent, 0 where no value is shown."""
-        classes, strange = compare_declared(classes, self.column, self.reference)
-        histogram = classes.histograms[self.column]
+        histogram, strange = compare_declared(classes, self.column, self.reference)
         levels = largest(histogram, _logs(histogram), empty=0.0)
         return np.where(strange | _lacking(histogram), np.inf, levels)
 
     def holds(self, classes: Classes) -> NDArray[np.bool_]:
         """Whether each class stays below `delta`, with 60 digits where a float is near."""
-        classes, strange = compare_declared(classes, self.column, self.reference)
-        histogram = classes.histograms[self.column]
+        histogram, strange = compare_declared(classes, self.column, self.reference)
         limit = fraction("delta", self.delta)
         logs = _logs(histogram)
         small = logs < float(limit)

@@ -47,9 +47,7 @@ class DeltaPresence(PopulationModel):
     parameter = Parameter("hi", (0.05, 0.1, 0.2, 0.33, 0.5, 0.75), least=0.001, most=0.99, rank=64)
     needs = frozenset({"release", "sizes", "persons", "population"})
     needs_file = True
-    forms = frozenset({"generalized"})
     column = None
-    by_class = False
 
     lo: Number
     hi: Number

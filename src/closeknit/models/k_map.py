@@ -88,16 +88,6 @@ class KMap(PopulationModel):
         return frozenset({"sizes", "persons", *(() if self.population is None else ("release", "population"))})
 
     @property
-    def forms(self) -> frozenset[str]:
-        """People fit generalized cells."""
-        return frozenset({"generalized", *(("perturbed",) if self.population is None else ())})
-
-    @property
-    def by_class(self) -> bool:
-        """Whether rows are counted, not people."""
-        return self.population is None
-
-    @property
     def stricter(self) -> Model | None:
         """k rows in a class are k people of the population."""
         return None if self.population is None else KAnonymity(self.k)

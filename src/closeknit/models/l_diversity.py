@@ -191,7 +191,7 @@ class LDiversity(Model):
             return None
         if self.kind == "distinct":
             return Fraction(int(values[index]))
-        peak = int(histogram.counts[histogram.starts[index] : histogram.starts[index + 1]].max())
+        peak = int(histogram.counts[histogram.entries(index)].max())
         return min(Fraction(int(values[index])), Fraction(int(heads[index]), peak))
 
     def _spread(self, classes: Classes) -> Spread:
@@ -217,8 +217,8 @@ def _entropy_holds(histogram: Histogram, limit: Fraction) -> Bools:
     levels = np.exp(_entropies(histogram))
     holds: Bools = levels >= float(limit)
     known: dict[tuple[int, ...], bool] = {}
-    for i in np.flatnonzero(near(levels, float(limit))):
-        counts = tuple(sorted(histogram.counts[histogram.starts[i] : histogram.starts[i + 1]].tolist()))
+    for i in np.flatnonzero(near(levels, float(limit))).tolist():
+        counts = tuple(sorted(histogram.counts[histogram.entries(i)].tolist()))
         if counts not in known:
             known[counts] = _entropy_reaches(counts, limit)
         holds[i] = known[counts]

@@ -59,6 +59,16 @@ class PopulationModel(Model):
     level_of_none: ClassVar[float | None] = None  # what a release without classes reaches
 
     @property
+    def by_class(self) -> bool:
+        """Whether rows are counted, not people."""
+        return self.population is None
+
+    @property
+    def forms(self) -> frozenset[str]:
+        """People fit generalized cells."""
+        return frozenset({"generalized", *(("perturbed",) if self.population is None else ())})
+
+    @property
     def people_text(self) -> str:
         """What a text adds where people are counted."""
         return "" if self.population is None else f", in a population of {count_all(self.population):,} people"

@@ -125,7 +125,7 @@ class TCloseness(Model):
 
     def refuse(self, classes: Classes) -> None:
         """An ordered distance needs an order and a place for every value; a hierarchical one needs a tree."""
-        self._ground(compare_declared(classes, self.column, self.reference)[0].histograms[self.column])
+        self._ground(compare_declared(classes, self.column, self.reference)[0])
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
         """Earth mover's distance of each class to the reference; 0 for a class that shows no value."""
@@ -146,10 +146,9 @@ class TCloseness(Model):
 
     def exact_level(self, classes: Classes, index: int) -> Fraction:
         """The distance of one class as a rational."""
-        classes, strange = compare_declared(classes, self.column, self.reference)
+        histogram, strange = compare_declared(classes, self.column, self.reference)
         if strange[index]:
             return Fraction(1)
-        histogram = classes.histograms[self.column]
         ground = self._ground(histogram)
         entries = histogram.entries(index)
         class_counts = np.zeros(len(histogram.reference), dtype=object)
@@ -174,7 +173,7 @@ class TCloseness(Model):
         Args:
             classes: the classes to measure.
         """
-        histogram = compare_declared(classes, self.column, self.reference)[0].histograms[self.column]
+        histogram, _ = compare_declared(classes, self.column, self.reference)
         ground = self._ground(histogram)
         n, totals = int(histogram.reference.sum()), histogram.totals
         if ground == "ordered":

@@ -94,8 +94,7 @@ def deal_classes(sizes: Int64, count: int) -> tuple[NDArray[np.int32], Int64]:
     n, firsts = int(sizes.sum()), np.cumsum(sizes) - sizes
     chosen = np.unique(np.append(firsts % count, [0, n % count]))
     chosen = chosen[chosen < count]
-    most = -(-n // count)
-    places = chosen[:, None] + np.arange(most) * count
+    places = chosen[:, None] + np.arange(-(-n // count)) * count
     inside = places < n
     classes = np.broadcast_to(np.arange(len(chosen), dtype=np.int32)[:, None], places.shape)[inside]
     return classes, np.searchsorted(np.cumsum(sizes), places[inside], side="right")

@@ -161,5 +161,4 @@ def _open_tree(ground: Branches, room: Fraction, bound: str) -> list[Int32]:
         total += loss
         for child in order[starts[node] : starts[node + 1]].tolist():
             offer(child)
-    tops = sorted([*done, *(node for _, node in heap)])
-    return [ground.leaves(node) for node in tops]
+    return [ground.leaves(node) for node in sorted([*done, *(node for _, node in heap)])]

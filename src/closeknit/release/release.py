@@ -337,8 +337,7 @@ def report_files(record: Document, page: str) -> dict[str, str]:
 
 
 def _class_column(partition: NDArray[np.int32]) -> Columns:
-    count = int(partition.max(initial=-1)) + 1
-    return Columns({"class": Column(np.arange(count), partition)}, len(partition))
+    return Columns({"class": Column(np.arange(int(partition.max(initial=-1)) + 1), partition)}, len(partition))
 
 
 def _write_files(folder: Path, files: Mapping[str, str]) -> None:

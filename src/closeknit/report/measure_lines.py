@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from closeknit.core.grids import render_measured
 from closeknit.metrics.distances import ClassDistances, Spread
 from closeknit.metrics.measures import Measures
 from closeknit.metrics.privacy_levels import Level, SecretLevels
@@ -57,7 +58,7 @@ def _lines(measures: Measures) -> Iterator[Line]:
     secrets = measures.levels.secrets
     for name, (level_of, means) in LEVELS.items():
         yield Line(name, tuple(_level(level_of(found)) for found in secrets.values()), means)
-    gamma = tuple(NOTHING if found.gamma is None else _number(found.gamma) for found in secrets.values())
+    gamma = tuple(NOTHING if found.gamma is None else render_measured(found.gamma) for found in secrets.values())
     yield Line("gamma", gamma, "a written value changes odds by at most this factor")
     for name, (spread_of, means) in DISTANCES.items():
         found = [measures.distances.get(secret) for secret in secrets]
@@ -71,7 +72,7 @@ def _lines(measures: Measures) -> Iterator[Line]:
 
 
 def _level(level: Level | None) -> str:
-    return NOTHING if level is None else _number(level.measured)
+    return NOTHING if level is None else render_measured(level.measured)
 
 
 def _spread(spread: Spread | None) -> str:
@@ -79,8 +80,4 @@ def _spread(spread: Spread | None) -> str:
 
 
 def _pair(one: float | None, other: float | None) -> str:
-    return f"{_number(one)}; {_number(other)}"
-
-
-def _number(value: float | None) -> str:
-    return "no limit" if value is None else f"{value:.4g}"
+    return f"{render_measured(one)}; {render_measured(other)}"

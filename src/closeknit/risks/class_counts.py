@@ -19,7 +19,7 @@ from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Floats, Ints
 from closeknit.core.kinds import Kind, Numeric, texts_of
 from closeknit.core.population_uniques import SizeCounts
-from closeknit.core.reading import Reading, without_markers
+from closeknit.core.reading import Reading
 from closeknit.core.row_sorting import groups, row_of_each
 from closeknit.core.schema import Schema
 from closeknit.kernels.arrays import Int32
@@ -77,8 +77,7 @@ class ClassCounts:
     @classmethod
     def of_reading(cls, reading: Reading, suppressed: int = 0) -> ClassCounts:
         """Count the classes that a form has read from written cells."""
-        cells = {name: without_markers(reading.columns[name], reading.schema.missing) for name in reading.schema.quasi}
-        people = reading.classes.persons
+        cells, people = {name: reading.cells(name) for name in reading.schema.quasi}, reading.classes.persons
         return cls(reading.class_of, people, people, cells, reading.columns, None, suppressed)
 
     @classmethod

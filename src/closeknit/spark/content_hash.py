@@ -74,8 +74,7 @@ def _pieces(columns: Columns, first: int) -> Block:
         blocks.append(start // BLOCK_ROWS)
         wholes.append(digest(text) if whole else None)
         texts.append(None if whole else text)
-    firsts = np.array(cuts[:-1], dtype=np.int64)
-    numbers = {"block": np.array(blocks, np.int64), "first": firsts}
+    numbers = {"block": np.array(blocks, np.int64), "first": np.array(cuts[:-1], np.int64)}
     return texts_block({**numbers, "whole": wholes, "text": texts}, ("whole", "text"))
 
 

@@ -21,13 +21,9 @@ def prepare() -> None:
     from closeknit.io.batches import texts_block
 
     texts_block({"cell": ["a"]})  # Arrow imports other libraries with its first list
-    zipimporter.invalidate_caches = _nothing  # type: ignore[method-assign, assignment]
+    zipimporter.invalidate_caches = lambda self: None  # type: ignore[method-assign]
     gc.collect()
     gc.freeze()
-
-
-def _nothing(finder: zipimporter) -> None:
-    """Keep the contents of the archive."""
 
 
 if __name__ == "__main__":

@@ -48,8 +48,7 @@ def read_trigger(text: str) -> dict[str, Any]:
     if text in (ONCE, AVAILABLE):
         return {"once": True} if text == ONCE else {"availableNow": True}
     if not re.fullmatch(r"\d+ (millisecond|second|minute|hour)s?", text):
-        right = "write once, available-now, or an interval such as '10 seconds'"
-        raise BadInput(f"--trigger {text!r} is unknown", right=right)
+        raise BadInput(f"--trigger {text!r} is unknown", right="write once, available-now, or an interval such as '10 seconds'")
     return {"processingTime": text}
 
 

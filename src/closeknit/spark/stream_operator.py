@@ -123,7 +123,8 @@ class Operator:
 
     def _order(self, stream: Stream, block: Block, times: NDArray[np.float64]) -> NDArray[np.int64]:
         """The order of the rows of a micro-batch, whatever Spark's partitions."""
-        same = _by_content(cells_in(block, stream.schema.used))
+        used = cells_in(block, stream.schema.used)
+        same = row_order([_key(column) for column in used.values()], used.rows)  # equal rows are interchangeable
         drawn = same[stream.choice("arrival", stream.position).permutation(len(same))]
         keys = [(np.unique(times, return_inverse=True)[1].astype(np.int32), len(times))]
         keys += [_key(column) for column in cells_in(block, list(self.orders)).values()]
@@ -142,11 +143,6 @@ class Operator:
             state.setTimeoutTimestamp(max(ceil(due * 1000), int(now * 1000) + 1, 1))
         else:
             state.setTimeoutDuration(max(ceil((due - now) * 1000), 1))
-
-
-def _by_content(columns: Columns) -> NDArray[np.int64]:
-    """Rows in the order of their cells; equal rows are interchangeable."""
-    return row_order([_key(column) for column in columns.values()], columns.rows)
 
 
 def _key(column: Column) -> tuple[NDArray[np.int32], int]:

@@ -177,7 +177,7 @@ class Castle(DelayedStream):
             self.tau = sum(self.recent) / len(self.recent)
             if self.reuse and (loss <= self.tau + NEAR or not self.omega.all):
                 secrets, oldest = self.pending.secrets(positions[mine]), int(positions[mine][0])
-                self.omega.store(StoredBox(lo[part], hi[part], self._age, persons[mine], secrets, oldest), self._age)
+                self.omega.store(StoredBox(lo[part], hi[part], self._time, persons[mine], secrets, oldest), self._time)
         yield from self._emit_in_order([Emission(positions[mine], at=self.handled) for mine in classes])
 
     def _split(self, positions: Ints) -> tuple[Ints, int]:
@@ -202,8 +202,7 @@ class Castle(DelayedStream):
         """y, or with "held" all rows that share a stored generalization with it, published with that."""
         if not self.reuse:
             return None
-        row = self.pending.quasi(np.array([y]))[0]
-        known = self.omega.covering(row, self._age)
+        known = self.omega.covering(self.pending.quasi(np.array([y]))[0], self._time)
         fit = [(stored, rows) for stored in known if (rows := self._find_sharing(stored, y)) is not None]
         if not fit:
             return None
@@ -275,10 +274,6 @@ class Castle(DelayedStream):
             self.clusters.remove(c, rows[:1], rows[1:], self.pending)
         elif (gone := np.isin(rows, positions)).any():
             self.clusters.remove(c, rows[gone], rows[~gone], self.pending)
-
-    @property
-    def _age(self) -> float:
-        return self.now if self.timed else self.handled
 
     def _emit_in_order(self, classes: list[Emission]) -> Iterator[Emissions]:
         """At once, or with `order="input"` when every older row is published."""

@@ -64,10 +64,10 @@ class DeclaredGuard:
         one = Classes.of(np.zeros(1, dtype=np.int32), 1, {column: coded})
         declared, strange = compare_declared(one, column, self.model.reference)
         if not strange[0]:
-            self._code_of[digest] = int(declared.histograms[column].values[0])
+            self._code_of[digest] = int(declared.values[0])
         if self._guards is None:
             comparing = replace(cast(Any, self.model), reference=None)
-            self._guards = guard_values(comparing, declared.histograms[column], LARGEST)
+            self._guards = guard_values(comparing, declared, LARGEST)
 
     def judge(self, digests: Ints, class_of: Ints, count: int) -> Ints:
         """For each class ALLOWED, REFUSED or OPEN.

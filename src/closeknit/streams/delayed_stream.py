@@ -72,8 +72,7 @@ class DelayedStream(Stream):
         self.judge = Judge(require_schema(schema), requested)
         self.folds = not self.judge.reads_values
         super().__init__(schema, requested, seed)
-        storable = {name: value for name, value in self.init_params.items() if not callable(value)}  # not a clock
-        self.init_params = storable
+        self.init_params = {name: value for name, value in self.init_params.items() if not callable(value)}  # not a clock
         self.k = self.judge.k
         self.delta, self.timed = delay_of(delta)
         self.longest_delay = self.delta

@@ -45,8 +45,7 @@ def admit_values(stream: Stream, rows: Arrivals) -> None:
         count_outside(stream.counters, names, rows.outside, stream.position, stream.rules.alarm)
     if refuses:
         stream.counters.refused += len(rows) == 1
-        row, column = (int(where[0]) for where in rows.outside.nonzero())
-        raise _refuse(names[column], row + 1 if len(rows) > 1 else None)
+        raise _refuse(names, rows.outside, len(rows) > 1)
     stream.counters.unknown += rows.unknown
 
 
@@ -58,8 +57,7 @@ def refuse_outside(stream: Stream, meanings: Meanings) -> None:
         meanings: what the distinct values of the table mean.
     """
     if stream.rules.unknown == REFUSE and (rows := meanings.rows(0, meanings.columns.rows, 0)).outside is not None:
-        row, column = (int(where[0]) for where in rows.outside.nonzero())
-        raise _refuse([*stream.schema.quasi, *stream.schema.sensitive][column], row + 1)
+        raise _refuse([*stream.schema.quasi, *stream.schema.sensitive], rows.outside)
 
 
 def count_outside(counters: Counters, names: list[str], outside: Flags, first: int, alarm: float) -> None:
@@ -114,6 +112,8 @@ def describe_drift(name: str, alarm: float) -> str:
     return f"column '{name}': more than {100 * alarm:.4g}% of {SPAN:,} rows have a value outside the declared domain"
 
 
-def _refuse(column: str, row: int | None) -> UnknownValue:
+def _refuse(names: list[str], outside: Flags, name_row: bool = True) -> UnknownValue:
+    row, column = (int(where[0]) for where in outside.nonzero())
     right = "declare it in the schema of a new stream, or choose the rule unknown: generalize"
-    return UnknownValue("a value is outside the declared domain", column=column, row=row, right=right)
+    place = row + 1 if name_row else None
+    return UnknownValue("a value is outside the declared domain", column=names[column], row=place, right=right)

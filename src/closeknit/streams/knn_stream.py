@@ -121,7 +121,7 @@ class KnnStream(DelayedStream):
 
     def _expire(self, y: int) -> Iterator[Emissions]:
         waiting = self._waiting()
-        rows = self._gather_rows(waiting, 0)
+        rows = self._gather_rows(waiting)
         if rows is None:
             self._suppress(np.array([y]))
         else:
@@ -129,19 +129,19 @@ class KnnStream(DelayedStream):
 
     def _end(self) -> Iterator[Emissions]:
         while len(waiting := self._waiting()) and self._holds(waiting):
-            rows = self._gather_rows(waiting, 0)
+            rows = self._gather_rows(waiting)
             if rows is not None and len(remaining := np.delete(waiting, rows)) and not self._holds(remaining):
                 rows = None
             yield Emission(waiting if rows is None else waiting[rows], at=self.handled)
 
-    def _gather_rows(self, waiting: Ints, y: int) -> Ints | None:
+    def _gather_rows(self, waiting: Ints) -> Ints | None:
         """y and the waiting rows published with it, ascending; None if no choice meets the guarantees."""
         persons, secrets = self.pending.persons(waiting), self.pending.secrets(waiting)
         if self.judge.heads(persons) < self.k or (self.judge.grows and not self.judge(persons, secrets)):
             return None
         quasi = self.pending.quasi(waiting)
-        far = distances(self.coder.axes, np.ascontiguousarray(quasi.T), quasi[y])
-        far[y] = -1.0
+        far = distances(self.coder.axes, np.ascontiguousarray(quasi.T), quasi[0])
+        far[0] = -1.0
         nearest = np.argsort(far, kind="stable")
         chosen = self._first_per_person(nearest, persons)[: self.k]
         while not self.judge(persons[chosen], secrets[chosen]):

@@ -18,7 +18,7 @@ from closeknit.core.columns import array_cells
 from closeknit.core.combined_secrets import CodedSecret
 from closeknit.core.domain import Domain
 from closeknit.core.kinds import Kind
-from closeknit.core.model import Model
+from closeknit.core.model import DerivedModel, Model
 from closeknit.streams.arrivals import Arrivals, Ints
 from closeknit.streams.window_tables import secret_codes
 
@@ -26,7 +26,7 @@ UNIT = 256  # weight of a new row; whole numbers keep every verdict exact
 
 
 @dataclass(frozen=True, eq=False)
-class LongRun(Model):
+class LongRun(DerivedModel):
     """A guarantee of closeness whose reference is the long run, counted under its own name next to that of the window.
 
     >>> import closeknit as ck
@@ -36,16 +36,10 @@ class LongRun(Model):
 
     name = "long_run"
     compares = True
-    monotone = True
     forms = frozenset({"generalized"})
     why_attested = "its reference, the long run, is private"
 
     model: Model
-
-    @property
-    def origin(self) -> Model:
-        """The guarantee as requested."""
-        return self.model
 
     @property
     def secret(self) -> str:
@@ -56,11 +50,6 @@ class LongRun(Model):
     def column(self) -> tuple[str, str]:
         """A name of its own: no column has an empty name."""
         return ("", self.secret)
-
-    @property
-    def requested(self) -> str:
-        """The limit."""
-        return self.model.requested
 
     def describe(self, domain: Domain | None) -> str:
         """The guarantee and its reference."""

@@ -62,12 +62,9 @@ class PostgresqlSink:
         server.commit()
 
     @property
+    @explain_errors
     def begun(self) -> bool:
         """Whether the table exists."""
-        return self._exists()
-
-    @explain_errors
-    def _exists(self) -> bool:
         with self._link.use():
             found: bool = self._server.find(self._table)
             self._server.commit()

@@ -83,8 +83,7 @@ class PostgresqlSource:
         """Check the table with each new connection; what was known of later keys and their writers is read again."""
         self._server, self._table, self._name = server, table, server.render(table)
         if not server.find(table):
-            right = suggest_name(table, server.list_tables())
-            raise BadInput(f"there is no table '{table}'", file=self.place, right=right)
+            raise BadInput(f"there is no table '{table}'", file=self.place, right=suggest_name(table, server.list_tables()))
         self._check_key()
         self._order.check_header([name for (name,) in server.fetch(LIST_COLUMNS, self._name)])
         time = [self._order.time] if self._order.time else []

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.io.canonical import canonical_blocks
-from closeknit.io.faults import explain_os_error
+from closeknit.io.faults import explain_os_error, name_os_errors
 from closeknit.io.ndjson import lines_of
 
 Mark = dict[str, Any]
@@ -84,13 +84,11 @@ class FileSink:
 
     def __init__(self, path: str | PathLike[str], csv: bool = False, mode: int = 0o644) -> None:
         self.path, self._csv, self._offset = os.path.abspath(path), csv, 0
-        try:
+        with name_os_errors(path):
             self._handle = os.open(self.path, os.O_WRONLY | os.O_CREAT, mode)
             if not stat.S_ISREG(os.fstat(self._handle).st_mode):
                 raise BadInput("this is not a regular file", file=path, right="choose another name")
             os.fchmod(self._handle, mode)
-        except OSError as error:
-            raise explain_os_error(error, path) from None
 
     def write(self, number: int, batch: Columns) -> None:
         """As `Sink`; the number is not written."""

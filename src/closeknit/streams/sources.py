@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from closeknit.core.errors import BadInput
 from closeknit.io.csv import CsvFormat
-from closeknit.io.faults import explain_os_error
+from closeknit.io.faults import explain_os_error, name_os_errors
 from closeknit.streams.lines import ArrivedRow, CsvRows, Lines, NdjsonRows, RejectedLine, Rows
 from closeknit.streams.sinks import NEW_FOLDER
 
@@ -102,12 +102,10 @@ class FileSource:
     ) -> None:
         self.name = "standard input" if path is None else str(path)
         self._csv, self._replay, self._check, self._chunk = csv, replay, check, chunk
-        try:
+        with name_os_errors(self.name):
             self._handle = os.dup(0) if path is None else os.open(path, os.O_RDONLY | os.O_NONBLOCK)
             if stat.S_ISDIR(os.fstat(self._handle).st_mode):
                 raise BadInput("this is a folder, not a file", file=path, right="name a file in it")
-        except OSError as error:
-            raise explain_os_error(error, self.name) from None
         self._poll = select.poll()
         for handle in (self._handle, wake):
             if handle is not None:

@@ -249,8 +249,7 @@ class StreamRun:
 
     def _reject_line(self, bad: RejectedLine) -> None:
         if self.strict:
-            right = "correct it, or leave --strict out to set such lines aside"
-            raise BadInput(f"line {bad.line:,}: {bad.why}", right=right)
+            raise BadInput(f"line {bad.line:,}: {bad.why}", right="correct it, or leave --strict out to set such lines aside")
         self.set_aside += 1
         self.first_aside = self.first_aside or f"line {bad.line:,} is set aside: {bad.why}"
         if bad.counter:

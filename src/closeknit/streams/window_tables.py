@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from closeknit.core.columns import Columns
 from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets
-from closeknit.core.domain import Domain
 from closeknit.core.kinds import Kind, flat
 from closeknit.core.row_sorting import groups, row_order
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table
 from closeknit.forms.cell_labels import class_labels
 from closeknit.kernels.arrays import Flags, Int32
+from closeknit.kernels.counting.histograms import count_codes
 from closeknit.kernels.geometry.boxes import boxes
 from closeknit.kernels.geometry.declared_axes import EQUAL
 from closeknit.streams.arrivals import Arrivals, Cells, Coder, Ints
@@ -115,7 +115,7 @@ class WindowTables:
             None if self.schema.person is None else rows.persons[order],
             positions[order],
             {name: (codes[order], domain) for name, (codes, domain) in secrets.items() if not isinstance(name, str)},
-            references={name: _counts(codes, domain) for name, (codes, domain) in window.items()},
+            references={name: count_codes(codes, domain.size + 1) for name, (codes, domain) in window.items()},
         )
         return Waiting(table, (rows.quasi == self.coder.axes.unknown)[order])
 
@@ -130,7 +130,7 @@ class WindowTables:
         if self.coder.axes.kind[j] == EQUAL:
             texts = rows.cells[name][there][first].tolist()
             rank = np.argsort(np.argsort(np.array([str(text) for text in texts]), kind="stable"))
-            domain, where = self._flat(len(found)), rank[where]
+            domain, where = flat().bind(np.array(self._names(len(found)), dtype=object))[0], rank[where]
         else:
             domain = self.coder.bind_numbers(name, found, self._names(len(found)))
         codes = np.full(len(places), domain.size, dtype=np.int32)
@@ -143,10 +143,6 @@ class WindowTables:
             self._numerals = tuple(f"{i:07}" for i in range(2 * count))
         return self._numerals[:count]
 
-    def _flat(self, count: int) -> Domain:
-        """A domain of so many values without a tree."""
-        return flat().bind(np.array(self._names(count), dtype=object))[0]
-
 
 def secret_codes(kind: Kind, digests: Ints, cells: Cells) -> CodedSecret:
     """Leaf codes of sensitive values published as `cells`, over the domain of those that occur."""
@@ -155,10 +151,6 @@ def secret_codes(kind: Kind, digests: Ints, cells: Cells) -> CodedSecret:
     domain, leaves = kind.bind(shown.values)
     leaf_of = np.append(leaves, np.int32(domain.size))  # the last entry is the missing one
     return leaf_of[shown.codes][where].astype(np.int32), domain
-
-
-def _counts(codes: Int32, domain: Domain) -> Ints:
-    return np.bincount(codes[codes >= 0], minlength=domain.size + 1)
 
 
 def _stack_codes(codes: list[Int32], order: NDArray[np.int64]) -> Int32:

@@ -45,6 +45,7 @@ from closeknit.core.requested_models import list_models, refuse_whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition
 from closeknit.core.vacuity import find_stand_alone
+from closeknit.kernels.counting.histograms import count_codes
 from closeknit.methods import REGISTRY as METHODS
 from closeknit.models import KAnonymity, TCloseness
 from closeknit.search.persons import must_keep_together, run_by_person
@@ -200,7 +201,7 @@ class Windowed(Stream):
         judges = with_folded(self.judges, waiting.table)
         if thin:
             waiting = waiting.take(thin_rows(waiting.table, judges))
-        table, one = waiting.table, Partition(np.zeros(len(waiting.table), dtype=np.int32), 1)
+        table, one = waiting.table, Partition.whole(len(waiting.table))
         if len(table) == 0 or find_broken_classes(table, one, judges).any():
             return None
         partition = waiting.merge_alike(self._partition(waiting, window, one, judges))
@@ -267,7 +268,7 @@ class Windowed(Stream):
             mine = windows == window
             numbers, renumbered = np.unique(class_of[mine], return_inverse=True)
             coded = {name: (codes[positions[mine] - first], domain) for name, (codes, domain) in secrets.items()}
-            references = {name: np.bincount(codes[codes >= 0], minlength=d.size + 1) for name, (codes, d) in secrets.items()}
+            references = {name: count_codes(codes, d.size + 1) for name, (codes, d) in secrets.items()}
             persons = None if self.schema.person is None else rows.persons[positions[mine]]
             classes = Classes.of(renumbered.astype(np.int32), len(numbers), coded, persons, references)
             for model in met:
@@ -348,8 +349,7 @@ def _without_missing(model: Model, schema: Schema) -> list[str]:
     inner = model.origin
     if not isinstance(inner.column, str):
         return []
-    kind = schema.sensitive[inner.column]
-    domain = kind.declared_domain
+    domain = schema.sensitive[inner.column].declared_domain
 
     def refuse(codes: list[int]) -> None:
         rows = np.array(codes, dtype=np.int32)

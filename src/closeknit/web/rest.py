@@ -58,7 +58,7 @@ def create_job(
     text = read_small(recipe, cases.settings, "recipe")
     case = cases.new(owner, table.filename or "", table.file)
     write_whole(case.draft, text, 0o600)
-    return _start_job(response, case, tasks, cases, "anonymize", report=report)
+    return _start_job(response, case, tasks, "anonymize", report=report)
 
 
 @router.post("/audits", status_code=202, responses=UPLOAD)
@@ -69,15 +69,11 @@ def create_audit(
     text = read_small(certificate, cases.settings, "certificate")
     case = cases.new(owner, release.filename or "", release.file, "release")
     write_whole(case.folder / CERTIFICATE, text, 0o600)
-    return _start_job(response, case, tasks, cases, "audit")
+    return _start_job(response, case, tasks, "audit")
 
 
-def _start_job(response: Response, case: Case, tasks: AllTasks, cases: AllCases, kind: str, **requested: Any) -> Job:
-    try:
-        tasks.start(case, kind, **requested)
-    except BaseException:
-        cases.remove(case)
-        raise
+def _start_job(response: Response, case: Case, tasks: AllTasks, kind: str, **requested: Any) -> Job:
+    tasks.start_first(case, kind, **requested)
     response.headers["location"] = f"/api/jobs/{case.id}"
     return Job.of(case, tasks)
 

@@ -92,6 +92,14 @@ class Tasks:
         self._set_timer.set()
         return task
 
+    def start_first(self, case: Case, kind: str, **options: Any) -> None:
+        """Queue the first task of a new case, which is removed if that is refused."""
+        try:
+            self.start(case, kind, **options)
+        except BaseException:
+            self.cases.remove(case)
+            raise
+
     def status(self, case: Case, number: int | None = None) -> Task | None:
         """Return a task with its progress; without a number, the last one started."""
         if number is None:

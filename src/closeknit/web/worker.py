@@ -22,7 +22,7 @@ from closeknit.core.errors import CloseknitError
 from closeknit.io.folders import write_whole
 from closeknit.web.case_tasks import KINDS
 from closeknit.web.cases import Case
-from closeknit.web.child_setup import BROKEN, die_with_parent
+from closeknit.web.child_setup import BROKEN, limit_memory, set_up
 from closeknit.web.desk.table_preview import Limits
 from closeknit.web.page_tasks import PAGE_KINDS
 
@@ -34,15 +34,12 @@ def main() -> None:
     """Run tasks of a case, one after the other."""
     options = json.loads(sys.argv[1])
     memory, limits = options.pop("memory"), Limits(**options)
-    os.umask(0o077)
-    os.nice(5)  # the server, which answers requests, has priority
-    die_with_parent()
+    set_up()
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(lines,), daemon=True).start()
     if lines.empty():  # no task waits yet
         warm()
-    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core would be a copy of the table
+    limit_memory(memory)
     while True:
         line = json.loads(lines.get())
         work(Path(line["folder"]), line["task"], limits)
@@ -55,8 +52,7 @@ def work(folder: Path, number: int, limits: Limits) -> None:
     case = Case.read(folder)
     name, record = f"{number}.failed.json", None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             do = (KINDS | PAGE_KINDS)[task["kind"]]
             with with_compiling(Progress(place / f"{number}.progress")) as progress:
                 record = do(case, task["options"], limits, progress)

@@ -34,14 +34,9 @@ class ChildProcess:
             cwd=settings.home,
             start_new_session=True,  # a process group of its own, which is killed as one
         )
-        self.since = time.time()
-
-    def send(self, data: bytes) -> None:
-        """Write to its standard input."""
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # the process was killed: its owner notices that later
-            self._process.stdin.write(data)
-            self._process.stdin.flush()
+        self._input = self._process.stdin
+        self.since = time.time()
 
     @property
     def alive(self) -> bool:
@@ -58,9 +53,8 @@ class ChildProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        if self._process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._input.close()
 
 
 class WorkerProcess(ChildProcess):
@@ -73,4 +67,6 @@ class WorkerProcess(ChildProcess):
     def give(self, folder: Path, number: int) -> None:
         """Hand over a task and start its clock."""
         self.since = time.time()
-        self.send(json.dumps({"folder": str(folder), "task": number}).encode() + b"\n")
+        with contextlib.suppress(BrokenPipeError):  # the process was killed: its owner notices that later
+            self._input.write(json.dumps({"folder": str(folder), "task": number}).encode() + b"\n")
+            self._input.flush()

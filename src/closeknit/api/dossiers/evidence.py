@@ -20,7 +20,6 @@ from closeknit.core.exact import Number
 from closeknit.core.kind_forms import kind_text
 from closeknit.core.schema import Schema
 from closeknit.io.files import read
-from closeknit.release import Release
 from closeknit.release.release_paths import CERTIFICATE
 from closeknit.report.record import PrivateReport, PublicReport
 from closeknit.risks.record import RiskRecord
@@ -112,6 +111,8 @@ def gather_evidence(
     known = {"population": population, "sampling_fraction": sampling_fraction}
     schema = Schema.from_forms(release.certificate.columns)
     special, why = _special_uniques(place)
+    missing = [NO_ORIGINAL] if requested is None else []
+    missing += [NO_POPULATION] if population is None and sampling_fraction is None else []
     return Evidence(
         certificate=release.certificate,
         report=release.public_record(),
@@ -126,7 +127,7 @@ def gather_evidence(
         recipe=requested,
         population=_describe_population(population, sampling_fraction),
         listed=population is not None and not isinstance(population, int | float),
-        missing=tuple(_list_missing(release, requested, population, sampling_fraction)) + why,
+        missing=(*missing, *why),
     )
 
 
@@ -157,8 +158,3 @@ def _describe_population(population: Any, sampling_fraction: Number | None) -> s
     if population is not None:
         return f"{population:,} people" if isinstance(population, int | float) else "a list of people"
     return None if sampling_fraction is None else f"the table is a share of {sampling_fraction} of the population"
-
-
-def _list_missing(release: Release, requested: Recipe | None, population: Any, sampling_fraction: Number | None) -> list[str]:
-    missing = [] if requested is not None else [NO_ORIGINAL]
-    return missing + ([NO_POPULATION] if population is None and sampling_fraction is None else [])

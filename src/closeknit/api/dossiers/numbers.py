@@ -12,6 +12,7 @@ from closeknit.api.dossiers.evidence import Evidence
 from closeknit.core.audit import CheckedGuarantee
 from closeknit.core.certificate import render_level
 from closeknit.core.combined_secrets import parts, render_secret
+from closeknit.core.grids import render_measured
 from closeknit.report.dossier_record import Answer, Basis
 from closeknit.risks.record import ESTIMATOR_NAMES, MEANINGS, AttackerRecord, RiskRecord
 
@@ -143,9 +144,8 @@ def finding(name: str) -> Number:
         for found in evidence.attacks.findings:
             if found.attack == name:
                 of = f" of {render_secret(found.column)}" if found.column else ""
-                number = "no limit" if found.number is None else f"{found.number:.4g}"
                 label = f"{name.replace('_', ' ').capitalize()}{of}: {found.measure}"
-                yield Answer(label=label, value=number, basis=basis, detail=found.sentence)
+                yield Answer(label=label, value=render_measured(found.number), basis=basis, detail=found.sentence)
 
     return list_findings
 

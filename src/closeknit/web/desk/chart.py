@@ -43,7 +43,7 @@ def frontier_svg(choices: Choices, link: Callable[[ChoicePoint], str], chosen: i
     methods = list(dict.fromkeys(point.name for point in shown))
     colours = [colour if colour != BLACK else "currentColor" for colour in COLOURS]  # black is invisible on a dark page
     signs = {name: (colours[i % len(colours)], i % len(SIGNS)) for i, name in enumerate(methods)}
-    parts = [*_axes(across, up, choices), *_steps(shown, across, up, choices.higher_is_safer)]
+    parts = [*_axes(across, up, choices), *_steps(shown, across, up)]
     parts += [_curve([p for p in shown if p.name == name], across, up, signs[name][0]) for name in methods]
     parts += [_point(p, across, up, signs[p.name], link(p), choices.level, p.number == chosen) for p in shown]
     parts += _legend(signs)
@@ -114,7 +114,7 @@ def _grid(across: AxisScale, up: AxisScale) -> list[str]:
     return lines + [f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{up(t)}" y2="{up(t)}"/>' for t in up.ticks()]
 
 
-def _steps(points: Sequence[ChoicePoint], across: AxisScale, up: AxisScale, higher_is_safer: bool) -> list[str]:
+def _steps(points: Sequence[ChoicePoint], across: AxisScale, up: AxisScale) -> list[str]:
     """Draw the grey step line through the points on the frontier."""
     front = sorted((point for point in points if point.front), key=lambda point: point.loss or 0.0)
     if len(front) < 2:

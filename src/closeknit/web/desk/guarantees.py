@@ -352,5 +352,4 @@ def _variants(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _title(model: Model) -> str:
     """Return the name of a guarantee: the first words of its module's docstring."""
-    about = inspect.getdoc(inspect.getmodule(type(model))) or model.name
-    return about.split(":")[0].strip()
+    return (inspect.getdoc(inspect.getmodule(type(model))) or model.name).split(":")[0].strip()

@@ -68,11 +68,11 @@ class Example:
         if "population" in model.needs:
             return "It is judged on the written cells, with the people of the uploaded population."
         if model.level_together(self.classes) is not None:
-            return f"Today it is {today.text}: {_size(self, model, today)[6:]}"
+            return f"Today it is {today.text}: {_size(self)[6:]}"
         if "release" in model.needs and "histograms" not in model.needs:
             return f"Today every row shows its true {model.column or 'sensitive values'}."
         if model.bounds == "size":
-            return _size(self, model, today)
+            return _size(self)
         if model.least_values:
             return _diversity(self, model, today)
         limits = None if model.column is None else model.limits(self.classes.histograms[model.column])
@@ -123,7 +123,7 @@ def unique_persons(table: Table, class_of: NDArray[np.int32], classes: Classes) 
     return int(rows.sum()) if table.persons is None else len(np.unique(table.persons[rows]))
 
 
-def _size(example: Example, model: Model, today: CurrentLevel) -> str:
+def _size(example: Example) -> str:
     names = list(example.table.schema.quasi)
     more = len(names) - MOST_CELLS
     *most, last = [*names[:MOST_CELLS], format_count(more, "more column")] if more > 0 else names

@@ -13,9 +13,10 @@ from closeknit.attacks.finding import Finding, worst_first
 from closeknit.core.certificate import Certificate
 from closeknit.core.combined_secrets import parts, render_secret
 from closeknit.core.errors import BadInput, keep_printable
+from closeknit.core.grids import render_measured
 from closeknit.io.faults import explain_os_error
 from closeknit.metrics.usefulness import Usefulness
-from closeknit.release.release_paths import CERTIFICATE, RECIPE, REPORT
+from closeknit.release.release_paths import CERTIFICATE, RECIPE, REPORT, private_folder
 from closeknit.report.record import ExplainedGuarantee, PrivateReport, PublicReport, Sample
 from closeknit.report.utility_charts import explain_loss, utility_pictures
 
@@ -108,15 +109,6 @@ def result(out: Path, name: str = "table.csv") -> Result:
     )
 
 
-def private_folder(out: Path) -> Path:
-    """Return the private folder of a release.
-
-    >>> private_folder(Path("case/out")).name
-    'out.private'
-    """
-    return out.with_name(out.name + ".private")
-
-
 def command(name: str) -> str:
     """Return the command that repeats the release, for a folder with both recipe and table.
 
@@ -151,8 +143,7 @@ def pictures(out: Path) -> dict[str, str]:
 
 def _build_guarantee(explained: ExplainedGuarantee) -> GuaranteeResult:
     guarantee = explained.guarantee
-    attested = guarantee.status == "attested"
-    measured = "attested" if attested else "no limit" if guarantee.measured is None else f"{guarantee.measured:.4g}"
+    measured = "attested" if guarantee.status == "attested" else render_measured(guarantee.measured)
     worst = guarantee.worst
     cells = None if worst is None else ", ".join(f"{name} {cell or 'missing'}" for name, cell in worst.cells.items())
     return GuaranteeResult(

@@ -132,8 +132,7 @@ def build_kind(builder: str, column: Column, name: str, given: Mapping[str, Any]
     choice("builder", builder, tuple(BUILDERS))
     params = parse_fields(BUILDERS[builder][1], given)
     if builder in ("quantiles", "rare", "balanced"):
-        seen = _profile_present(column, name, missing)
-        return kind_form(_from_data(builder, seen, params))
+        return kind_form(_from_data(builder, _profile_present(column, name, missing), params))
     form = {"dates": "date"}.get(builder, builder)
     written: object = {form: params} if params else form
     if builder == "intervals" and not params:

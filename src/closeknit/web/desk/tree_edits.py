@@ -194,10 +194,8 @@ def _rebuild(hierarchy: Hierarchy, top: Dicts) -> Hierarchy:
     if hierarchy.edges is None:
         return Hierarchy(_add_root(hierarchy, top), hierarchy.from_data, level=hierarchy.level)
     ends = dict(zip(hierarchy.tree.leaf_labels, hierarchy.edges, strict=True))
-    ordered = _by_edge(top, ends)
-    rooted = _add_root(hierarchy, ordered)
-    leaves = Hierarchy(rooted).tree.leaf_labels
-    edges = tuple(ends[leaf] for leaf in leaves)
+    rooted = _add_root(hierarchy, _by_edge(top, ends))
+    edges = tuple(ends[leaf] for leaf in Hierarchy(rooted).tree.leaf_labels)
     if list(edges) != sorted(edges):
         raise BadInput("a node would hold intervals that are not neighbours", right="merge intervals that touch each other")
     return Hierarchy(rooted, hierarchy.from_data, edges)

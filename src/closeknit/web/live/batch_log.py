@@ -15,7 +15,7 @@ from pathlib import Path
 
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
-from closeknit.io.faults import explain_os_error
+from closeknit.io.faults import name_os_errors
 from closeknit.io.folders import write_whole
 from closeknit.io.ndjson import lines_of
 from closeknit.streams.sinks import Mark, write_all
@@ -61,10 +61,8 @@ class BatchLog:
             self.close()
             self._open(number)
         line = f'{{"batch":{number},"rows":[{",".join(lines_of(batch))}]}}\n'.encode()
-        try:
+        with name_os_errors(_path(self._folder, self._first)):
             write_all(self._handle, line)
-        except OSError as error:
-            raise explain_os_error(error, _path(self._folder, self._first)) from None
         self._offset, self._size, self._last = self._offset + len(line), self._size + len(line), number
 
     def mark(self) -> Mark:
@@ -113,10 +111,8 @@ class BatchLog:
 
     def _open(self, first: int) -> None:
         place = _path(self._folder, first)
-        try:
+        with name_os_errors(place):
             self._handle = os.open(place, os.O_WRONLY | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise explain_os_error(error, place) from None
         self._first, self._offset = first, 0
 
 

@@ -79,8 +79,7 @@ class LiveStream:
     @classmethod
     def read(cls, folder: Path, settings: Settings) -> LiveStream:
         """Read a stream of an earlier run of the server."""
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        return cls(StreamRecord(**record), folder, settings)
+        return cls(StreamRecord(**json.loads((folder / RECORD).read_text(encoding="utf-8"))), folder, settings)
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -209,19 +208,16 @@ class StreamProcess(ChildProcess):
             "memory": settings.memory,
         }
         super().__init__(settings, "closeknit.web.live.stream_worker", options)
-        assert self._process.stdin is not None
-        os.set_blocking(self._process.stdin.fileno(), False)
+        os.set_blocking(self._input.fileno(), False)
 
     def wake(self) -> None:
         """Wake it; if its input is full, it is awake."""
-        assert self._process.stdin is not None
         with contextlib.suppress(BlockingIOError, BrokenPipeError, ValueError):
-            os.write(self._process.stdin.fileno(), b"\n")
+            os.write(self._input.fileno(), b"\n")
 
     def stop(self) -> None:
         """Close its input."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self._input.close()
 
     def wait(self, seconds: float) -> None:
         """Wait until it ends, up to some seconds."""

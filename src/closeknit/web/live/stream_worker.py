@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 import time
 import warnings
@@ -25,7 +24,7 @@ from closeknit.io.folders import write_whole
 from closeknit.streams.checkpoint_folder import CheckpointFolder
 from closeknit.streams.sinks import BufferedSink, FileSink, Mark, Rejects, Sink
 from closeknit.streams.stream_run import StreamRun
-from closeknit.web.child_setup import BROKEN, die_with_parent
+from closeknit.web.child_setup import BROKEN, limit_memory, set_up
 from closeknit.web.desk.draft import confine_paths, read_draft, recipe_of
 from closeknit.web.live.batch_log import BatchLog
 from closeknit.web.live.inbox_source import InboxSource
@@ -48,12 +47,9 @@ class SinkDown(CloseknitError):
 def main() -> None:
     """Run the stream of a folder until it ends or the server does."""
     options = json.loads(sys.argv[1])
-    folder, memory = Path(options["folder"]), options["memory"]
-    os.umask(0o077)
-    os.nice(5)  # the server, which answers requests, has priority
-    die_with_parent()
-    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core would be a copy of the waiting rows
+    folder = Path(options["folder"])
+    set_up()
+    limit_memory(options["memory"])
     failure = try_stream(folder, options["sink"], options["every"], options["published"], 0)
     if failure is not None:
         write_whole(folder / FAILED, json.dumps(failure).encode(), 0o600)
@@ -63,8 +59,7 @@ def main() -> None:
 def try_stream(folder: Path, sink: str, every: int, published: int, wake: int | None) -> dict[str, str] | None:
     """Run a stream; if it fails, return the reason as one sentence without a place of the server, and what failed."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             run_stream(folder, sink, every, published, wake)
         return None
     except SinkDown as error:

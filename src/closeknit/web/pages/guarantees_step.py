@@ -94,11 +94,12 @@ def show_page(
     requested = [_build_card(place, form, offers) for place, form in enumerate(draft.get("models") or [])]
     taken = {(card.model, card.column) for card in requested}
     others = [_build_offer_card(offer, form_name(draft)) for offer in offers if (offer["model"], offer["column"]) not in taken]
+    columns = [card.column for card in others]
     shown: dict[str, Any] = {
         "work": work,
         "reach": reach,
         "requested": requested,
-        "others": {column: [card for card in others if card.column == column] for column in _in_order(others)},
+        "others": {column: [card for card in others if card.column == column] for column in dict.fromkeys(columns)},
         "faults": draft_faults(draft),
         "population": people,
         "presets": list_presets(),
@@ -118,10 +119,6 @@ def show_page(
         "errors": errors or {},
     }
     return page(request, case, tasks, "guarantees", UNFIT if errors else 200, **shown)
-
-
-def _in_order(cards: Sequence[Card]) -> list[str | None]:
-    return list(dict.fromkeys(card.column for card in cards))
 
 
 def _build_card(place: int, form: Mapping[str, Any], offers: Sequence[Mapping[str, Any]]) -> Card:

@@ -54,7 +54,7 @@ def upload_table(request: Request, owner: Owner, cases: AllCases, tasks: AllTask
         case = cases.new(owner, table.filename, table.file)
     except BadInput as bad:
         return _page(request, owner, cases, tasks, str(bad))
-    start_inspection(cases, tasks, case)
+    tasks.start_first(case, "look")
     if "hx-request" in request.headers:  # the browser loads the page itself, so that its address is correct
         return Response(status_code=200, headers={"hx-redirect": address(case)})
     return redirect_to(case)
@@ -84,7 +84,7 @@ def read_database(
     except BadInput as bad:
         return _page(request, owner, cases, tasks, refused=str(bad), url=_without_password(url), table=table, query=query)
     write_parquet(columns, case.table)
-    start_inspection(cases, tasks, case)
+    tasks.start_first(case, "look")
     return redirect_to(case)
 
 
@@ -99,17 +99,8 @@ def _without_password(url: str) -> str:
 def start_example(owner: Owner, cases: AllCases, tasks: AllTasks) -> Response:
     """Start with the generated hospital table."""
     case = cases.new(owner, "hospital.csv", None)
-    start_inspection(cases, tasks, case, builtin=True)
+    tasks.start_first(case, "look", builtin=True)
     return redirect_to(case)
-
-
-def start_inspection(cases: Cases, tasks: Tasks, case: Case, **requested: bool) -> None:
-    """Start reading a new table; if that is refused, its case is removed."""
-    try:
-        tasks.start(case, "look", **requested)
-    except BaseException:
-        cases.remove(case)
-        raise
 
 
 @router.post("/tables/{id}/remove")
