@@ -19,9 +19,8 @@ from closeknit.core.model import Model
 from closeknit.core.row_sorting import groups
 from closeknit.core.table import Partition, Table
 from closeknit.kernels.counting.sorting import stable_order
-from closeknit.kernels.cutting.knit_cuts import Buckets
 from closeknit.kernels.exchange.class_state import State
-from closeknit.kernels.exchange.knit_guard import VALUES, Guard
+from closeknit.kernels.exchange.knit_guard import VALUES, Buckets, Guard
 from closeknit.kernels.geometry.boxes import Codes, Ints, Reals, Scales, box_losses, boxes, partition_loss
 from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
 from closeknit.kernels.geometry.ranges import Costs, costs

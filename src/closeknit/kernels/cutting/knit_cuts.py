@@ -14,7 +14,7 @@ import numpy as np
 
 from closeknit.kernels.compiling import bare, kernel, truth, whole
 from closeknit.kernels.counting.sorting import ascend
-from closeknit.kernels.exchange.knit_guard import Guard, count_leaf, is_allowed, sum_leaves
+from closeknit.kernels.exchange.knit_guard import Buckets, Guard, count_leaf, is_allowed, sum_leaves
 from closeknit.kernels.geometry.boxes import Codes, Ints
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 
@@ -25,13 +25,6 @@ CHILDREN = 8  # and around its first children, so many
 COUNTED = 4096  # up to so many codes a class is sorted by counting
 READ = 64  # rows of a class that are read before the ends of both sides are looked at
 STEPS = 6  # halvings of the search for a share
-
-
-class Buckets(NamedTuple):
-    """Rows with the same sensitive values, in an order in which neighbours are similar."""
-
-    of: Codes  # [n]
-    sample: Codes  # [buckets] one row of each
 
 
 class Scratch(NamedTuple):
@@ -167,7 +160,9 @@ def _column(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Co
         if p != last and p < s:
             for backwards in (False, True):
                 a, z = (p, s) if backwards else (whole(0), p)
-                best, goes = _run(costs, guard, buckets, quasi, s, a, z, backwards, best, goes, room)
+                best, goes, untrimmed = _run(costs, guard, buckets, quasi, s, a, z, backwards, best, goes, room)
+                if untrimmed:  # the other run is the other side of the same cut
+                    break
         last = p
     for part in range(1, parts, 2):
         best, goes = _trim_run(costs, guard, buckets, quasi, s, part / parts, best, goes, room)
@@ -209,7 +204,7 @@ def _children(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int
         while place < s and quasi[room.order[place], j] <= end:
             place += 1
         if place - start < s:
-            best, goes = _run(costs, guard, buckets, quasi, s, start, place, truth(False), best, goes, room)
+            best, goes, _ = _run(costs, guard, buckets, quasi, s, start, place, truth(False), best, goes, room)
             found += 1
     return best, goes
 
@@ -221,10 +216,10 @@ def _over(node_lo: Codes, node_hi: Codes, node: int, lo: int, hi: int) -> bool:
 
 @bare
 def _run(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float,
-         goes: int, room: Scratch) -> tuple[float, int]:  # fmt: skip
-    """Try the positions a..z, trimmed as little as the guarantees require."""
+         goes: int, room: Scratch) -> tuple[float, int, bool]:  # fmt: skip
+    """Try the positions a..z, trimmed as little as the guarantees require; also returns whether they are allowed untrimmed."""
     if z - a < guard.k:
-        return best, goes
+        return best, goes, truth(False)
     for b in room.active[: room.used[0]]:
         room.run[b] = 0
     for x in range(a, z):
@@ -232,7 +227,8 @@ def _run(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: 
     for b in room.active[: room.used[0]]:
         room.goes[b] = room.run[b]
     if _is_allowed(guard, buckets, z - a, s, room):
-        return _keep_better(costs, buckets, quasi, s, a, z, backwards, best, goes, room)
+        best, goes = _keep_better(costs, buckets, quasi, s, a, z, backwards, best, goes, room)
+        return best, goes, truth(True)
     low, high, good = 0.0, min(1.0, 2.0 * (z - a) / s), 0.0
     for _ in range(STEPS):
         share = (low + high) / 2
@@ -241,10 +237,10 @@ def _run(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: 
             good, low = share, share
         else:
             high = share
-    if good == 0.0:
-        return best, goes
-    _share_buckets(room, good)
-    return _keep_better(costs, buckets, quasi, s, a, z, backwards, best, goes, room)
+    if good > 0.0:
+        _share_buckets(room, good)
+        best, goes = _keep_better(costs, buckets, quasi, s, a, z, backwards, best, goes, room)
+    return best, goes, truth(False)
 
 
 @bare

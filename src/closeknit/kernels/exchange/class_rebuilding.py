@@ -42,7 +42,7 @@ def find_helper(
             continue
         y = whole(order[at])
         d = whole(state.class_of[y])
-        if d < 0 or d == c or state.size[d] <= guard.k or search.group[d] != search.mine:
+        if d == c or state.size[d] <= guard.k:
             continue
         gain = state.loss[d]
         if gain > 0.0:
@@ -132,7 +132,7 @@ def _find_spare(costs: Costs, guard: Guard, state: State, search: Search, row: i
             continue
         y = whole(order[at])
         d = whole(state.class_of[y])
-        if d < 0 or d == new or state.size[d] <= guard.k or search.group[d] != search.mine:
+        if d == new or state.size[d] <= guard.k:
             continue
         gain = state.size[d] * state.loss[d]  # at most
         more = measure_stretch(costs, state, new, y, (best + gain) / least)

@@ -15,6 +15,8 @@ from closeknit.kernels.exchange.knit_guard import Guard, count_row
 from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 
+FAR = np.iinfo(np.int32).max  # above all codes
+
 
 class State(NamedTuple):
     """All classes; changed in place."""
@@ -44,7 +46,7 @@ def state_of(costs: Costs, guard: Guard, quasi: Codes, class_of: Codes, classes:
     n, d = quasi.shape
     state = State(
         quasi, class_of.copy(), np.full(n, -1, np.int32), np.full(n, -1, np.int32), np.full(classes, -1, np.int32),
-        np.zeros(classes, np.int64), np.zeros((classes, len(guard.parent)), np.int32), np.zeros((classes, d, 6), np.int32),
+        np.zeros(classes, np.int64), np.zeros((classes, len(guard.parent)), np.int32), np.tile(np.array([FAR, 0, FAR, -1, 0, -1], np.int32), (classes, d, 1)),
         np.zeros(classes), np.full((classes, d, 3), -1, np.int32),
     )  # fmt: skip
     _take_all(costs, guard, state)
@@ -59,9 +61,9 @@ def _take_all(costs: Costs, guard: Guard, state: State) -> None:
         if c >= 0:
             _link(state, r, c)
             count_row(guard, state.under, c, r, whole(1))
+            for j in range(state.quasi.shape[1]):
+                stretch_ends(state.ends, c, j, state.quasi[r, j])
     for c in range(len(state.size)):
-        for j in range(state.quasi.shape[1]):
-            _survey(state, c, j)
         state.loss[c] = _loss(costs, state, c)
 
 
@@ -86,31 +88,6 @@ def _unlink(state: State, row: int) -> None:
     if b >= 0:
         state.before[b] = a
     state.size[c] -= 1
-
-
-@bare
-def _survey(state: State, c: int, j: int) -> None:
-    """Recompute both ends of one column from all members."""
-    end = state.ends[c, j]
-    far = np.iinfo(np.int32).max
-    lo, lo_rows, lo_next, hi, hi_rows, hi_next = far, 0, far, -1, 0, -1
-    row = state.first[c]
-    while row >= 0:
-        q = state.quasi[row, j]
-        if q < lo:
-            lo, lo_rows, lo_next = q, 1, lo
-        elif q == lo:
-            lo_rows += 1
-        elif q < lo_next:
-            lo_next = q
-        if q > hi:
-            hi, hi_rows, hi_next = q, 1, hi
-        elif q == hi:
-            hi_rows += 1
-        elif q > hi_next:
-            hi_next = q
-        row = state.after[row]
-    end[0], end[1], end[2], end[3], end[4], end[5] = lo, lo_rows, lo_next, hi, hi_rows, hi_next
 
 
 @bare
@@ -148,15 +125,35 @@ def take(costs: Costs, guard: Guard, state: State, row: int, to: int) -> None:
 
 @bare
 def _shrink(state: State, c: int, j: int, q: int) -> None:
-    """Remove a row with code q; all members are visited only if an end or the code next to it may be gone."""
-    low, high = q == state.ends[c, j, 0], q == state.ends[c, j, 3]
-    gone = (low and state.ends[c, j, 1] == 1) or (high and state.ends[c, j, 4] == 1)
-    next_to = not low and not high and (q == state.ends[c, j, 2] or q == state.ends[c, j, 5])
-    if gone or next_to:
-        _survey(state, c, j)
-    else:
-        state.ends[c, j, 1] -= low
-        state.ends[c, j, 4] -= high
+    """Remove a row with code q; members are visited only if an end or the code next to it may be gone."""
+    end = state.ends[c, j]
+    low, high = q == end[0], q == end[3]
+    end[1] -= low
+    end[4] -= high
+    remain = (low and end[1] > 0) or (high and end[4] > 0)  # rows with this code
+    if not remain and (low or q == end[2]):
+        if low:
+            end[0] = end[2]
+        end[1], end[2] = _survey(state, c, j, whole(end[0]), whole(1))
+    if not remain and (high or q == end[5]):
+        if high:
+            end[3] = end[5]
+        end[4], end[5] = _survey(state, c, j, whole(end[3]), whole(-1))
+
+
+@bare
+def _survey(state: State, c: int, j: int, last: int, way: int) -> tuple[int, int]:
+    """Rows of class c at one end of column j, and the code next to it: above the end for `way` 1, below it for -1."""
+    rows, found, far, row = whole(0), whole(FAR if way > 0 else -1), whole(FAR), state.first[c]
+    nearest = far
+    while row >= 0:
+        more = way * (whole(state.quasi[row, j]) - last)
+        rows += more == 0
+        nearest = min(nearest, more if more > 0 else far)
+        row = state.after[row]
+    if nearest < far:
+        found = last + way * nearest
+    return rows, found
 
 
 @bare

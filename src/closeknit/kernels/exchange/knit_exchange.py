@@ -16,7 +16,7 @@ import numpy as np
 from closeknit.kernels.compiling import bare, kernel, truth, whole
 from closeknit.kernels.exchange.class_rebuilding import begin_class, dissolve, find_helper
 from closeknit.kernels.exchange.class_state import State, take
-from closeknit.kernels.exchange.knit_guard import Guard, is_allowed_after
+from closeknit.kernels.exchange.knit_guard import Buckets, Guard, is_allowed_after
 from closeknit.kernels.exchange.knit_search import (
     MOST_TAKEN,
     NO_ROW,
@@ -24,7 +24,7 @@ from closeknit.kernels.exchange.knit_search import (
     begin_turn,
     draw_tolerance,
     leave_box,
-    may_change,
+    may_swap,
     measure_gap,
     measure_stretch,
     measure_wider,
@@ -37,7 +37,7 @@ WIDTH = 16  # default number of neighbours on either side whose classes a row tr
 
 
 @kernel
-def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, group: Codes, mine: int, width: int,
+def sweep(costs: Costs, guard: Guard, buckets: Buckets, state: State, order: Codes, visit: Codes, group: Codes, mine: int, width: int,
           heat: float, once: bool, seed: int, rebuild: bool) -> int:  # fmt: skip
     """Try to move rows of group `mine`, in the order of `visit`, to the classes of their neighbours along `order`.
 
@@ -70,6 +70,7 @@ def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, 
         np.zeros(len(costs.scales.node_parent), np.int32), np.full(len(state.size), not rebuild, np.bool_),
         np.zeros(len(guard.parent), np.int32), np.zeros(1, np.int64),
         np.full(len(state.size), not rebuild, np.bool_), np.empty((MOST_TAKEN, 3), np.int32),
+        buckets, np.zeros((2, len(buckets.sample)), np.int64),
     )  # fmt: skip
     for i in range(len(visit)):
         row = whole(visit[i])
@@ -99,8 +100,10 @@ def _offer_row(costs: Costs, guard: Guard, state: State, search: Search, row: in
     turn = begin_turn(state, search, row)
     for step in range(2, 2 * search.width + 2):
         at = place[row] + step // 2 if step % 2 == 0 else place[row] - step // 2
-        to = whole(state.class_of[order[at]] if 0 <= at < len(order) else -1)
-        if to < 0 or search.seen[to] == turn or search.group[to] != search.mine or (search.once and search.touched[to]):
+        if not 0 <= at < len(order):
+            continue
+        to = whole(state.class_of[order[at]])
+        if search.seen[to] == turn or (search.once and search.touched[to]):
             continue
         search.seen[to] = turn
         there = state.size[to]
@@ -161,7 +164,7 @@ def _partner(costs: Costs, guard: Guard, state: State, search: Search, row: int,
             more += measure_wider(costs, j, state.quasi[y, j], search.lo[j], search.hi[j])
             if more >= most:
                 break
-        if more < most and may_change(guard, state, search, row, y):
+        if more < most and may_swap(guard, state, search, row, y):
             found, most = y, more
             if more <= 0.0:
                 break

@@ -43,6 +43,13 @@ class Guard(NamedTuple):
     entropy: Reals  # [views]
 
 
+class Buckets(NamedTuple):
+    """Rows with the same leaf in every view, in an order in which neighbours are similar."""
+
+    of: Codes  # [n]
+    sample: Codes  # [buckets] one row of each
+
+
 @bare
 def count_row(guard: Guard, under: Codes, c: int, row: int, by: int) -> None:
     """Add `by` rows like this one to the counts of class c, at its leaf and all ancestors.
@@ -190,20 +197,5 @@ def is_allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in
                 if kind == ENTROPY:
                     entropy += _entropy(u, size)
         if kind >= VALUES and (values < guard.values[v] or entropy < guard.entropy[v]):
-            return False
-    return True
-
-
-@bare
-def alike(guard: Guard, one: int, other: int) -> bool:
-    """Whether two rows have the same leaf in every view: exchanging them changes no count.
-
-    >>> from kernel_inputs import one_cap
-    >>> guard = one_cap(np.array([0, 1, 1], np.int32), 1)
-    >>> alike(guard, 0, 1), alike(guard, 1, 2)
-    (False, True)
-    """
-    for v in range(len(guard.kind)):  # noqa: SIM110 - compiled
-        if guard.node[one, v] != guard.node[other, v]:
             return False
     return True

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from closeknit.kernels.compiling import bare, truth, whole
 from closeknit.kernels.exchange.class_state import State
-from closeknit.kernels.exchange.knit_guard import Guard, alike, is_allowed_after
+from closeknit.kernels.exchange.knit_guard import Buckets, Guard, is_allowed_after
 from closeknit.kernels.geometry.boxes import Codes, Ints
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 
@@ -44,6 +44,8 @@ class Search(NamedTuple):
     free: Ints  # [1] the next class that may be empty
     settled: NDArray[np.bool_]  # [classes] of which no row is to begin a new class, or not again
     log: Codes  # [MOST_TAKEN, 3] rows that left, the class each went to, and the row that came for it
+    buckets: Buckets
+    known: Ints  # [2, buckets] whether the class of a row, and another one, may swap it for a row of the bucket; and who asked
 
 
 @bare
@@ -117,12 +119,22 @@ def measure_gap(costs: Costs, state: State, search: Search, to: int) -> float:
 
 
 @bare
-def may_change(guard: Guard, state: State, search: Search, row: int, other: int) -> bool:
-    c, to = whole(state.class_of[row]), whole(state.class_of[other])
-    return alike(guard, row, other) or (
-        is_allowed_after(guard, state.under, c, state.size[c], row, other, truth(True))
-        and is_allowed_after(guard, state.under, to, state.size[to], other, row, truth(True))
-    )
+def may_swap(guard: Guard, state: State, search: Search, row: int, other: int) -> bool:
+    """Whether the classes of two rows are allowed after a swap. In a turn of `row` each bucket is judged once for a class."""
+    c, to, bucket = whole(state.class_of[row]), whole(state.class_of[other]), search.buckets.of[other]
+    if bucket == search.buckets.of[row]:
+        return True
+    turn = search.turn[0]
+    if search.known[0, bucket] >> 1 != turn:
+        allowed = is_allowed_after(guard, state.under, c, state.size[c], row, other, truth(True))
+        search.known[0, bucket] = 2 * turn + allowed
+    if search.known[0, bucket] & 1 == 0:
+        return False
+    turn = turn * len(state.size) + to
+    if search.known[1, bucket] >> 1 != turn:
+        allowed = is_allowed_after(guard, state.under, to, state.size[to], other, row, truth(True))
+        search.known[1, bucket] = 2 * turn + allowed
+    return truth(search.known[1, bucket] & 1 == 1)
 
 
 @bare
@@ -142,8 +154,10 @@ def find_place(
         if least <= 0.0 and found >= 0:
             break
         at = place + step // 2 if step % 2 == 0 else place - step // 2
-        to = whole(state.class_of[order[at]] if 0 <= at < len(order) else -1)
-        if to < 0 or search.seen[to] == turn or search.group[to] != search.mine:
+        if not 0 <= at < len(order):
+            continue
+        to = whole(state.class_of[order[at]])
+        if search.seen[to] == turn:
             continue
         search.seen[to] = turn
         there = state.size[to]
@@ -173,8 +187,10 @@ def _find_inside(guard: Guard, state: State, search: Search, row: int, to: int) 
     while y >= 0:
         inside = True
         for j in range(state.quasi.shape[1]):
-            inside = inside and search.lo[j] <= state.quasi[y, j] <= search.hi[j]
-        if inside and may_change(guard, state, search, row, y):
+            if not search.lo[j] <= state.quasi[y, j] <= search.hi[j]:
+                inside = False
+                break
+        if inside and may_swap(guard, state, search, row, y):
             return y
         y = whole(state.after[y])
     return NO_ROW
