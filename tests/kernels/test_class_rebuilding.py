@@ -7,6 +7,7 @@ import pytest
 
 from closeknit.kernels.exchange.class_state import state_of
 from closeknit.kernels.exchange.knit_exchange import sweep
+from closeknit.kernels.exchange.knit_guard import Buckets
 from closeknit.kernels.geometry.ranges import costs
 from kernel_inputs import flat_scales, one_cap
 
@@ -30,7 +31,8 @@ def test_classes_end_narrower(codes: list[int], classes: list[int], rebuild: boo
     guard = guard._replace(cap_den=np.ones_like(guard.cap_den))
     state = state_of(price, guard, quasi, np.array(classes, np.int32), count + 2)
     before = float(state.size @ state.loss)
-    sweep(price, guard, state, rows, rows, np.zeros(count + 2, np.int32), 0, 8, 0.0, False, 1, rebuild)
+    buckets = Buckets(np.zeros(n, np.int32), np.zeros(1, np.int32))
+    sweep(price, guard, buckets, state, rows, rows, np.zeros(count + 2, np.int32), 0, 8, 0.0, False, 1, rebuild)
     fresh = state_of(price, guard, quasi, state.class_of, count + 2)
     assert sorted(state.size[state.size > 0].tolist()) == expected
     assert (float(state.size @ state.loss) < before) == (expected != [2, 2, 2])

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import closeknit as ck
 from closeknit.checks.methods import every_row_once, guarantee_met, run_case
@@ -25,19 +23,13 @@ from closeknit.core.method import ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
 from closeknit.kernels import threads
-from closeknit.kernels.exchange.class_state import state_of, take
-from closeknit.kernels.exchange.knit_exchange import sweep
 from closeknit.kernels.exchange.knit_guard import Guard, count_row, is_allowed, is_allowed_after
-from closeknit.kernels.geometry.ranges import costs
 from closeknit.methods import Knit, knit
 from closeknit.search import careful_cuts, exchange
-from closeknit.search.careful_cuts import cut, recut
-from closeknit.search.exchange import exchange_rows
 from closeknit.search.guards import guard_of, tighten_guard
 from closeknit.search.knit_state import KnitState
 from closeknit.search.repair import find_broken_classes
-from conftest import SOAK_SEED, examples
-from kernel_inputs import flat_scales, one_cap
+from conftest import SOAK_SEED
 
 QUICK = Knit(proposals=32 * 80 * 6)
 
@@ -150,68 +142,6 @@ def test_other_guarantees_are_left_to_their_models(model: Model) -> None:
     release = run_case(QUICK, case)
     guarantee_met(QUICK, case)
     assert release.certificate.classes.count > 5
-
-
-# The state of the search -------------------------------------------------------------------------------------------------
-
-
-def test_boxes_and_counts_stay_what_a_recount_says() -> None:
-    table = hospital(80)
-    guard = guard_of(table, [ck.KAnonymity(1), ck.TCloseness("disease", 0.9)]).guard
-    knit_state = KnitState.of(table, guard, [])
-    rng = np.random.default_rng(2)
-    state = state_of(knit_state.costs, guard, table.quasi, rng.integers(0, 7, 80).astype(np.int32), 7)
-    for _ in range(600):
-        row, to = int(rng.integers(80)), int(rng.integers(7))
-        c = int(state.class_of[row])
-        if c == to or state.size[c] == 1:
-            continue
-        take(knit_state.costs, guard, state, row, to)
-        fresh = state_of(knit_state.costs, guard, table.quasi, state.class_of, 7)
-        assert (fresh.ends == state.ends).all() and (fresh.under == state.under).all() and (fresh.size == state.size).all()
-        assert (fresh.loss == state.loss).all()
-        expected = pytest.approx(80 * knit_state.loss(Partition(state.class_of, 7)))
-        assert (state.size * state.loss).sum() == expected
-        assert knit_state.column_losses(state).sum() == expected
-
-
-@pytest.mark.parametrize(("numeric", "codes"), [(True, [0, 1, 9, 9, 7, 8, 1, 1]), (False, [1, 1, 3, 5, 3, 5, 1, 1])])
-def test_rows_outside_a_narrower_range_leave_together(numeric: bool, codes: list[int]) -> None:
-    """No row alone stretches the class, and k forbids moves; where one of the rows has no place, all of them stay.
-
-    In a tree the rows are at different leaves, and the class is as wide until the last of them is gone.
-    """
-    rows, quasi = np.arange(8, dtype=np.int32), np.array(codes, np.int32)[:, None]
-    for secret, expected in (
-        ([0, 1, 0, 1, 0, 1, 0, 1], [0, 0, 1, 1, 1, 1, 0, 0]),
-        ([0, 1, 0, 1, 1, 1, 0, 0], [0] * 4 + [1] * 4),
-    ):
-        guard, price = one_cap(np.array(secret, np.int32), 4), costs(flat_scales([10], numeric))
-        state = state_of(price, guard, quasi, np.array([0] * 4 + [1] * 4, np.int32), 2)
-        changes = sweep(price, guard, state, rows, rows[2:3], np.zeros(2, np.int32), 0, 8, 0.0, False, 1, True)
-        fresh = state_of(price, guard, quasi, state.class_of, 2)
-        assert changes == (expected[2] == 1) and state.class_of.tolist() == expected
-        assert (fresh.ends == state.ends).all() and (fresh.under == state.under).all() and (fresh.loss == state.loss).all()
-
-
-@settings(max_examples=examples(15))
-@given(st.integers(0, 2**32), st.integers(20, 120), st.sampled_from([0.15, 0.3, 0.6]))
-def test_every_step_keeps_the_guarantees_and_lowers_the_loss(seed: int, rows: int, t: float) -> None:
-    table, models = hospital(rows, seed % 1000), [ck.KAnonymity(3), ck.TCloseness("disease", t)]
-    guard = guard_of(table, models).guard
-    knit_state, rng = KnitState.of(table, guard, []), np.random.default_rng(seed)
-    now = cut(knit_state, Partition(np.zeros(rows, dtype=np.int32), 1), tighten_guard(guard, 0.7))
-    for step in (
-        lambda p: cut(knit_state, p, guard),
-        lambda p: exchange_rows(knit_state, p, 2, 0.0, rng),
-        lambda p: recut(knit_state, p, 3, rng),
-    ):
-        then = step(now)
-        assert knit_state.loss(then) <= knit_state.loss(now) + 1e-12
-        assert not find_broken_classes(table, then, models).any()
-        now = then
-    hot = exchange_rows(knit_state, now, 3, 0.2, rng)
-    assert not find_broken_classes(table, hot, models).any()
 
 
 # Releases ----------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 
 FAR = np.iinfo(np.int32).max  # above all codes
+NO_ENDS = (FAR, 0, FAR, -1, 0, -1)  # of an empty class
 
 
 class State(NamedTuple):
@@ -46,8 +47,8 @@ def state_of(costs: Costs, guard: Guard, quasi: Codes, class_of: Codes, classes:
     n, d = quasi.shape
     state = State(
         quasi, class_of.copy(), np.full(n, -1, np.int32), np.full(n, -1, np.int32), np.full(classes, -1, np.int32),
-        np.zeros(classes, np.int64), np.zeros((classes, len(guard.parent)), np.int32), np.tile(np.array([FAR, 0, FAR, -1, 0, -1], np.int32), (classes, d, 1)),
-        np.zeros(classes), np.full((classes, d, 3), -1, np.int32),
+        np.zeros(classes, np.int64), np.zeros((classes, len(guard.parent)), np.int32),
+        np.tile(np.array(NO_ENDS, np.int32), (classes, d, 1)), np.zeros(classes), np.full((classes, d, 3), -1, np.int32),
     )  # fmt: skip
     _take_all(costs, guard, state)
     return state
@@ -144,16 +145,16 @@ def _shrink(state: State, c: int, j: int, q: int) -> None:
 @bare
 def _survey(state: State, c: int, j: int, last: int, way: int) -> tuple[int, int]:
     """Rows of class c at one end of column j, and the code next to it: above the end for `way` 1, below it for -1."""
-    rows, found, far, row = whole(0), whole(FAR if way > 0 else -1), whole(FAR), state.first[c]
-    nearest = far
+    rows, none, row = whole(0), whole(FAR), state.first[c]
+    nearest = none
     while row >= 0:
         more = way * (whole(state.quasi[row, j]) - last)
         rows += more == 0
-        nearest = min(nearest, more if more > 0 else far)
+        nearest = min(nearest, more if more > 0 else none)
         row = state.after[row]
-    if nearest < far:
-        found = last + way * nearest
-    return rows, found
+    if nearest == none:
+        return rows, none if way > 0 else whole(-1)
+    return rows, last + way * nearest
 
 
 @bare

@@ -37,8 +37,8 @@ WIDTH = 16  # default number of neighbours on either side whose classes a row tr
 
 
 @kernel
-def sweep(costs: Costs, guard: Guard, buckets: Buckets, state: State, order: Codes, visit: Codes, group: Codes, mine: int, width: int,
-          heat: float, once: bool, seed: int, rebuild: bool) -> int:  # fmt: skip
+def sweep(costs: Costs, guard: Guard, buckets: Buckets, state: State, order: Codes, visit: Codes, group: Codes, mine: int,
+          width: int, heat: float, once: bool, seed: int, rebuild: bool) -> int:  # fmt: skip
     """Try to move rows of group `mine`, in the order of `visit`, to the classes of their neighbours along `order`.
 
     With `rebuild`, classes are also begun and dissolved. Returns the number of changes.
@@ -47,9 +47,10 @@ def sweep(costs: Costs, guard: Guard, buckets: Buckets, state: State, order: Cod
     >>> from closeknit.kernels.exchange.class_state import state_of
     >>> from kernel_inputs import flat_scales, one_cap
     >>> quasi, price = np.array([[0], [9], [8], [1]], np.int32), costs(flat_scales([10]))
-    >>> guard, rows = one_cap(np.array([0, 0, 1, 1], np.int32), 2), np.arange(4, dtype=np.int32)
+    >>> secret, rows, group = np.array([0, 0, 1, 1], np.int32), np.arange(4, dtype=np.int32), np.zeros(2, np.int32)
+    >>> guard, pairs = one_cap(secret, 2), Buckets(secret, np.array([0, 2], np.int32))
     >>> state = state_of(price, guard, quasi, np.array([0, 1, 0, 1], np.int32), 2)
-    >>> sweep(price, guard, state, rows, rows, np.zeros(2, np.int32), 0, 2, 0.0, False, 1, True), state.class_of.tolist()
+    >>> sweep(price, guard, pairs, state, rows, rows, group, 0, 2, 0.0, False, 1, True), state.class_of.tolist()
     (1, [1, 0, 0, 1])
     """
     n, changes = len(order), 0
