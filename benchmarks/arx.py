@@ -31,7 +31,7 @@ def run(section: Section, rows: int | None) -> None:
     """Every quoted line, with the methods that serve it."""
     data = tables.data_folder()
     if data is None or rows is not None:
-        section.say("Skipped: the quoted figures are those of Adult, which is not at hand.")
+        section.say("Skipped: the quoted figures are those of Adult, which is not available.")
         return
     frame, schema = training_part(data)
     lines = []
@@ -40,7 +40,7 @@ def run(section: Section, rows: int | None) -> None:
         for method in _methods(requested):
             lines.append(_line(frame, schema, requested, method))
     section.say(
-        f"Adult, the {len(frame):,} complete rows of the training part; quasi {', '.join(QUASI)} (age by value); "
+        f"Adult, the {len(frame):,} complete rows of the training part; quasi-identifiers {', '.join(QUASI)} (age by value); "
         f"sensitive attribute "
         "occupation, tree distance; k = 6 on every line. ARX's figures were measured elsewhere on the same rows and are "
         "quoted; its suppressed rows count as loss 1. closeknit suppresses no row. Stack & Deal under k alone keeps its even "

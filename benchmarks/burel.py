@@ -66,7 +66,7 @@ def run(section: Section, rows: int | None) -> None:
     section.say(
         "Enhanced beta-likeness of salaries, no k but for Stack & Deal. Plan and fill: the thesis's BUREL with the hilbert "
         "fill. Cuts: classes are cut further where the actual rows keep the guarantee, which `Burel` always does. Default: "
-        "cuts, polish and slack. Losses and beta are measured on the written cells; every certificate holds. Seconds: one run "
+        "cuts, polish and slack. Losses and beta are measured on the written cells; every guarantee is met. Seconds: one run "
         "from CSV file to certified release in memory."
     )
     with tempfile.TemporaryDirectory() as folder:

@@ -31,7 +31,7 @@ def run(section: Any, rows: int | None) -> None:
     values = ", ".join(f"{name} {leaves}" for name, leaves in SHAPE.items() if name != SECRET)
     section.say(
         f"Generated rows: five numeric quasi-identifiers ({values} values), a numeric sensitive attribute of {SHAPE[SECRET]} "
-        f"values, all leaning on one hidden number; k = {K}, SABRE with t = {T}, BUREL with beta = {BETA}, both with the "
+        f"values, all dependent on one hidden number; k = {K}, SABRE with t = {T}, BUREL with beta = {BETA}, both with the "
         "hilbert fill. Plain: without slack and polish. Time: `anonymize` from columns in memory to the certified release; "
         "memory: the peak of the process, generated columns and release included. Growth: time against that of the tenth of "
         "the rows; n log n would be the figure in brackets."

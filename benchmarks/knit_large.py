@@ -50,7 +50,9 @@ def report(section: Section, rows: int | None, ts: Sequence[str]) -> None:
         place = Path(folder)
         source = trials.part(tables.sal(place, rows), place / "part.csv", ROWS)
         frame = pl.read_csv(source.path, infer_schema=False)
-    section.say(f"{source.remark} Salary ordered, seven quasi columns, k = {K}. Processor seconds of all threads in brackets.")
+    section.say(
+        f"{source.remark} Salary ordered, seven quasi-identifiers, k = {K}. Processor seconds of all threads in brackets."
+    )
     methods = {
         "Mondrian": ck.Mondrian(),
         "Stack & Deal": ck.StackAndDeal(),

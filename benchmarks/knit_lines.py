@@ -69,7 +69,7 @@ def run(section: Section, rows: int | None) -> None:
 def report(section: Section, rows: int | None, names: Sequence[str] | None) -> None:
     """The named lines, or all of them."""
     if tables.data_folder() is None or rows is not None:
-        section.say("Skipped: the lines are those of Adult, which is not at hand.")
+        section.say("Skipped: the lines are those of Adult, which is not available.")
         return
     section.say(
         f"Adult. a: the 30,162 complete rows of the training part, quasi-identifiers {', '.join(SIX)}, sensitive attribute "

@@ -66,7 +66,7 @@ def tiny(section: Section, rows: int | None) -> None:
             for name, method in {"Knit": ck.Knit(), **METHODS}.items():
                 over[name].append((lost(method, table, models) or 1.0) / best - 1)
     section.say(
-        f"{len(below)} tables of {TINY_ROWS} generated patients (five quasi columns; k of 2 or 3, t from 0.3 to 0.6): the best "
+        f"{len(below)} tables of {TINY_ROWS} patients (5 quasi-identifiers; k of 2 or 3, t from 0.3 to 0.6): the best "
         f"of all partitions is known. The lower bound is {np.mean(below):.1%} of it on average ({min(below):.1%} at the least)."
     )
     found = [
@@ -102,7 +102,7 @@ def columns(section: Section, rows: int | None) -> None:
         found.append([*line[:5], f"{rounded(table, requested.models, Fraction(name.removeprefix('t='))):.4f}", *line[5:]])
     section.say(
         "All rows of Adult with two or three columns. Rounded: the shares of the linear program for a slightly smaller t (the "
-        "best of three), with whole rows in their place and merged where a guarantee was broken. Knit knows nothing of it."
+        "best of three), with whole rows in their place and merged where a guarantee was not met. Knit does not use it."
     )
     section.table(["table", "boxes", "bound", "Knit", "× bound", "rounded", *METHODS, "seconds of the bound"], found)
 

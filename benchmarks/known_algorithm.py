@@ -218,7 +218,7 @@ def report(section: Section, names: Sequence[str], runs: int) -> None:
     section.table(["table", "method", *ON_VALUES], values)
     section.say("Cells")
     section.table(["table", "method", *ON_CELLS], cells)
-    section.say(f"Not served by these methods, or not met: {', '.join(refused)}." if refused else None)
+    section.say(f"Methods that do not support or do not meet the guarantees: {', '.join(refused)}." if refused else None)
 
 
 def list_tables() -> Iterator[tuple[str, Columns, ck.Schema, Sequence[Model]]]:

@@ -79,7 +79,7 @@ def report(section: Section, names: Sequence[str], tables: int, seeds: int) -> N
                 chosen = method(**FEWER.get(method_name, {}))
                 classes_of = [disclosed_by_classes(table, GUARANTEES[name], chosen, seeds) for table in range(tables)]
             except ck.BadInput:  # it cannot plan for these guarantees, or its form has no use for them
-                refused.setdefault(name, []).append(f"{method_name} (does not serve them)")
+                refused.setdefault(name, []).append(f"{method_name} (does not support them)")
                 continue
             found_classes = [one for classes in classes_of for one in classes]
             if not found_classes:

@@ -79,7 +79,9 @@ def training(place: Path, rows: int | None, age_tree: bool = False) -> tables.So
         age = ck.Hierarchy.read_csv(data / "adult" / "hierarchies" / "adult_hierarchy_age.csv")
         schema = ck.Schema(quasi={**schema.quasi, "age": age}, sensitive=schema.sensitive)
     frame.write_csv(place / "training.csv")
-    remark = f"The table is Adult, the {frame.height:,} complete rows of its training part; quasi {', '.join(QUASI)}."
+    remark = (
+        f"The table is Adult, the {frame.height:,} complete rows of its training part; quasi-identifiers {', '.join(QUASI)}."
+    )
     return tables.Source(place / "training.csv", schema, "occupation", frame.height, remark)
 
 
@@ -87,7 +89,7 @@ def _adult_table(section: Section, source: tables.Source, aims: dict[str, float]
     section.say(
         f"{source.remark} Age by value, sensitive attribute {source.secret} with tree distances, k = {K} on every line, "
         f"nothing suppressed. "
-        "Loss A of the written cells and seconds from CSV file to certified release in memory; every certificate holds. "
+        "Loss A of the written cells and seconds from CSV file to certified release in memory; every guarantee is met. "
         f"Mondrian by split, cut, dims; `{options(BOOK)}` is the textbook's, `{options(ck.Mondrian())}` the default."
     )
     lines = [["aim", *(f"{aim:.3f}" for aim in aims.values())]] if aims else []

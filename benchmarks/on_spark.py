@@ -77,13 +77,13 @@ def report_answers(section: Any, answers: list[tuple[dict[str, Any], dict[str, A
             "workers",
             "floor: time",
             "processor",
-            "of ours",
+            "share of ours",
             "one machine: processor",
-            "we take",
+            "Spark / one machine",
         ],
         [_costs(requested, answer, floors.get((requested["rows"], requested["cores"]))) for requested, answer in ours],
     )
-    section.say("Peaks of memory: of the Python process that asks, of Java, and of all Python workers together; and the loss.")
+    section.say("Peaks of memory: of the driver's Python process, of Java, and of all Python workers together; and the loss.")
     section.table(
         ["method", "rows", "cores", "asks", "Java", "workers", "shards", "loss A", "on one machine"],
         [_peaks(requested, answer) for requested, answer in ours],

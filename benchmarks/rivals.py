@@ -35,7 +35,7 @@ def run(section: Section, rows: int | None) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         source = tables.adult(Path(folder), rows, age_tree=True)
-        section.say(source.remark + " Age stands in a tree like all else, because anjana knows no numbers.")
+        section.say(source.remark + " Age has a hierarchy like all other columns, because anjana does not generalize numbers.")
         _measuring(section, source, interpreter, Path(folder))
         _making(section, source, interpreter, Path(folder))
     section.say(
@@ -68,7 +68,7 @@ def _measuring(section: Section, source: tables.Source, interpreter: Path, place
         f"{theirs['version']}. Its time is that of the measure alone, the frame being loaded; the audit's includes reading "
         "the file and the loss."
     )
-    section.table(["measure", "pycanon says", "audit says", "pycanon's time", "audit's time"], lines)
+    section.table(["measure", "pycanon", "audit", "pycanon's time", "audit's time"], lines)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@
     knit_drawn  Knit on lines drawn at random, compared with every other method and the lower bound
     knit_large  Knit on 100,000 rows of SAL, and on a million compared with Mondrian
     knit_ten_million  Knit and Mondrian on ten million rows
-    knit_time  what more of Knit's budget is worth, and the picture of it in the docs
+    knit_time  loss of Knit for larger budgets, and the picture of it in the docs
     knit_optimum  how far Knit is from the best possible: all partitions of tiny tables, a lower bound for larger ones
     refinement  what follows from a known method, and from how cells are written
     minimality  what an adversary who knows the method learns from its classes, for every method
@@ -94,24 +94,24 @@ BENCHMARKS = {
     "start": ("Start: the first call and later ones", start.run),
     "sal": ("SAL: from CSV file to saved folder", sal.run),
     "adult": ("Adult: what a release loses", adult.run),
-    "sabre": ("SABRE: what each step is worth", sabre.run),
-    "burel": ("BUREL: what each step is worth", burel.run),
+    "sabre": ("SABRE: effect of each step", sabre.run),
+    "burel": ("BUREL: effect of each step", burel.run),
     "speed": ("Speed of SABRE and BUREL: from CSV file to saved folder", speed.run),
     "growth": ("Growth of SABRE and BUREL", growth.run),
-    "mondrian": ("Mondrian: what its options are worth, and how fast it is", mondrian.run),
+    "mondrian": ("Mondrian: effect of its options, and speed", mondrian.run),
     "incognito": ("Incognito: the best levels, and how fast they are found", incognito.run),
     "several": ("Several sensitive attributes: Adult with two of them", several.run),
     "several_large": ("Several sensitive attributes: 500,000 rows from CSV file to saved folder", several_large.run),
     "slicing": ("Slicing and Anatomy: exact values in buckets", slicing.run),
     "measures": ("Measuring releases: how long it takes on SAL", measures.run),
     "risk": ("Risk measures: how long they take", risk.run),
-    "workload": ("Worth of a release: COUNT queries and learning on Adult", workload.run),
-    "knit": ("Knit on Adult: loss, use and time", knit.run),
+    "workload": ("Utility of a release: COUNT queries and learning on Adult", workload.run),
+    "knit": ("Knit on Adult: loss, utility and time", knit.run),
     "knit_lines": ("Knit on lines that it was not tuned for", knit_lines.run),
     "knit_drawn": ("Knit on lines drawn at random", knit_drawn.run),
     "knit_large": ("Knit on more rows", knit_large.run),
     "knit_ten_million": ("Knit on ten million rows", knit_large.run_ten_million),
-    "knit_time": ("Knit: what a larger budget is worth", knit_time.run),
+    "knit_time": ("Knit: loss for larger budgets", knit_time.run),
     "knit_optimum": ("Knit: how far from the best possible", knit_optimum.run),
     "refinement": ("Refinement and downcoding: what follows from a known method", refinement.run),
     "minimality": ("Minimality: what an adversary who knows the method learns", minimality.run),

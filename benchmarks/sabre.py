@@ -85,14 +85,14 @@ def run(section: Section, rows: int | None) -> None:
         "the thesis, one plan, its rows, nothing else; exact: the same with the exact worst case. Cuts: classes are cut "
         "further where the actual rows keep every guarantee, which `Sabre` always does. Polish: rows of a bucket are "
         "exchanged. Slack: plans for larger nominal t and finer buckets are tried too. Default: all of these. Losses and t are "
-        "measured on the written cells; every certificate holds. Seconds: one run from CSV file to certified release in memory."
+        "measured on the written cells; every guarantee is met. Seconds: one run from CSV file to certified release in memory."
     )
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         sal = part(tables.sal(place, rows), place / "part.csv", SAMPLE)
         _table(section, sal, place, TS, FEWER)
         _table(section, tables.adult(place, rows), place, ADULT_TS, ADULT_TS)
-    section.say("The comparison with Mondrian comes with that method.")
+    section.say("The section on Mondrian compares the two.")
 
 
 def _table(section: Section, source: tables.Source, place: Path, ts: Sequence[float], fewer: Sequence[float]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 HEAD = """# Measured
 
-Every section was written by the command that it names; only the last one, which records a soak, was typed by hand. Times are
+Every section was written by the command that it names; only the last two were typed by hand. Times are
 medians with the least and the largest in brackets. `make bench` repeats all measurements.
 """
 

@@ -141,7 +141,7 @@ def run(section: Section, rows: int | None) -> None:
 
 
 def two_secrets(place: Path, rows: int | None) -> tables.Source:
-    """Adult's complete rows with both sensitive attributes; a generated table where these are not at hand or so many "
+    """Adult's complete rows with both sensitive attributes; a generated table where these are not available or so many "
     "rows are wanted."""
     data = tables.data_folder()
     if rows is not None or data is None:
@@ -193,7 +193,7 @@ def _report(section: Section, results: Results, ks: Sequence[int], ts: Sequence[
     section.say(
         "Class sizes are least/largest/mean over classes, on the written cells, as in tables 6 to 8. IL_T: the paper's loss, "
         "(leaves - 1) / (all leaves - 1) or width over width, summed over the seven columns, mean over rows; GLM: leaves / "
-        "all leaves, mean over columns. Every certificate holds."
+        "all leaves, mean over columns. Every guarantee is met."
     )
     shown: dict[str, Callable[[Made], str]] = {
         "sizes": lambda made: made.sizes,

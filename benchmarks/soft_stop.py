@@ -30,7 +30,7 @@ def run(section: Section, rows: int | None) -> None:
     """Loss under each limit, and seconds of the middle one."""
     data = tables.data_folder()
     if data is None:
-        section.say("Skipped: the public tables are not at hand.")
+        section.say("Skipped: the public tables are not available.")
         return
     frame, schema = training_part(data)
     frame = frame.head(rows) if rows is not None else frame

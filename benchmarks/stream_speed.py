@@ -45,7 +45,7 @@ AIMS = {
 def run(section: Any, rows: int | None) -> None:
     """Speed, then memory."""
     section.say(
-        f"Generated rows of ten quasi columns, six of numbers and four of trees, and a sensitive attribute of eight values. "
+        f"Generated rows of 10 quasi-identifiers, six of numbers and four of trees, and a sensitive attribute of eight values. "
         f"KnitStream, Castle and KnnStream: k = {K}, delta = {DELTA:,}; Castle: eta = 50, mu = 100. Windows: "
         f"omega = {OMEGA:,}, advance = {ADVANCE:,}, k = 6, t = {T}, beta = {BETA}. Time: processor time of `push_many` on "
         "an Arrow table, or of `push` on mappings, warm; one process each."

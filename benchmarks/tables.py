@@ -114,7 +114,7 @@ def adult(place: Path, rows: int | None = None, age_tree: bool = False) -> Sourc
 
 
 def adult_frame(data: Path) -> pl.DataFrame:
-    """Quasi columns and occupation of the rows without any missing value."""
+    """Quasi-identifiers and occupation of the rows without any missing value."""
     frame = pl.read_csv(data / "adult" / "adult.csv.gz", infer_schema=False)
     complete = frame.filter(~pl.any_horizontal(pl.all() == "?"))
     return complete.select([*ADULT_QUASI, "occupation"])

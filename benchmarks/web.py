@@ -32,7 +32,7 @@ def run(section: Section, rows: int | None) -> None:
     section.say(
         f"Mondrian, k = {K}, t = {T}, both pages of the report included. Command: `closeknit anonymize` from start to end. "
         "Service: from the first byte of the upload until the job is done, a process waiting ready. Meanwhile its state is "
-        f"asked for every {PAUSE * 1000:.0f} ms, and the list of all jobs every tenth time: answers, their median, 99th "
+        f"requested every {PAUSE * 1000:.0f} ms, and the list of all jobs every tenth time: answers, their median, 99th "
         "percentile and longest."
     )
     lines = []

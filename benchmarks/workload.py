@@ -48,10 +48,10 @@ def run(section: Section, rows: int | None) -> None:
     workload = queries(split.train, split.schema, SECRET, count=count)
     lines = [line for l in possible for line in _lines(split, workload, l)]
     section.table(
-        ["release", "requested l", "classes", "loss A", *(f"guessed {target}" for target in TARGETS), "query error"], lines
+        ["release", "requested l", "classes", "loss A", *(f"predicted {target}" for target in TARGETS), "query error"], lines
     )
     section.say(
-        f"Guessed: share of the {split.test.rows:,} rows that no release was made of which a random forest guesses right; the "
+        f"Predicted: share of the {split.test.rows:,} held-out rows whose value a random forest predicts correctly; the "
         "mean over the values of the target stands in brackets. Rows of a release are put together as an analyst would who "
         "knows no more: values drawn evenly from a cell, groups of columns of a bucket joined at random. Query error: median "
         f"of {count:,} COUNT queries over three quasi-identifiers and the sensitive attribute, theta = 0.1, quartiles in "
