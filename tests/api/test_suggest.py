@@ -263,7 +263,7 @@ def test_a_number_that_is_a_value_of_another_column_is_not_missing_everywhere() 
     assert keys.schema.missing == ("999",) and keys.reasons["patient_id"].role == "identifier"
 
 
-def test_step_for_decimals_and_long_tails_of_quasi_columns_only() -> None:
+def test_step_for_decimals_and_long_tails_of_quasi_identifiers_only() -> None:
     rng = np.random.default_rng(3)
     tail = np.rint(np.exp(rng.normal(8, 1.5, 500))).astype(int).tolist()
     short, decimals = rng.integers(0, 90, 500).tolist(), (rng.integers(0, 9000, 500) / 100).tolist()

@@ -17,7 +17,7 @@ from attack_cases import QUASI, TREE, Case, believed, cases
 from closeknit.attacks.candidate_rows import candidate_rows
 from closeknit.attacks.intersection import intersection
 from closeknit.attacks.linkage import _covering
-from closeknit.attacks.population import population_linkage
+from closeknit.attacks.population_linkage import population_linkage
 from closeknit.attacks.presence import delta_presence
 from closeknit.core.columns import Columns
 from conftest import examples

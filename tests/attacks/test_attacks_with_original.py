@@ -19,7 +19,7 @@ from closeknit.attacks.candidate_rows import candidate_rows
 from closeknit.attacks.covering import coverings
 from closeknit.attacks.intersection import intersection
 from closeknit.attacks.matching_buckets import matching_buckets
-from closeknit.attacks.population import population_linkage
+from closeknit.attacks.population_linkage import population_linkage
 from closeknit.attacks.presence import delta_presence
 from closeknit.attacks.private_attacks import with_original, with_population
 from closeknit.attacks.temporal import temporal

@@ -134,7 +134,7 @@ def test_markers_in_a_certificate_do_not_join_classes(tmp_path: Path) -> None:
     assert found.exit_code == 1 and "'missing'" in found.output and "no worst class" in found.output
 
 
-def test_without_a_quasi_column_nothing_is_called_ok(tmp_path: Path) -> None:
+def test_without_a_quasi_identifier_nothing_is_called_ok(tmp_path: Path) -> None:
     found = audit_forged(tmp_path, [["a"], ["b"], ["c"], ["d"]], {"sensitive": {"pay": "flat"}}, K4)
     assert found.exit_code == 2 and "no column is quasi" in found.output
 

@@ -20,7 +20,7 @@ from closeknit.core.formats import FORMAT, upgrade_format
 from closeknit.core.frontier import Frontier
 from closeknit.core.strict_json import json_text
 from closeknit.release.release_paths import read_certificate
-from closeknit.report.record import PublicReport
+from closeknit.report.report_records import PublicReport
 from format_goldens import GOLDEN, anonymize
 
 FORMATS = range(1, FORMAT + 1)

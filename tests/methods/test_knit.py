@@ -25,7 +25,7 @@ from closeknit.core.table import Partition, Table
 from closeknit.kernels import threads
 from closeknit.kernels.exchange.knit_guard import Guard, count_row, is_allowed, is_allowed_after
 from closeknit.methods import Knit, knit
-from closeknit.search import careful_cuts, exchange
+from closeknit.search import careful_cuts, row_exchange
 from closeknit.search.guards import guard_of, tighten_guard
 from closeknit.search.knit_state import KnitState
 from closeknit.search.repair import find_broken_classes
@@ -236,7 +236,7 @@ def test_the_seed_and_nothing_else_decides(monkeypatch: pytest.MonkeyPatch) -> N
         return QUICK.run(table, models, seed, ignore_progress).partition.class_of.tolist()
 
     assert made(1) != made(2)
-    for room, name in ((exchange, "FEWEST"), (careful_cuts, "FEW"), (knit, "SMALL")):
+    for room, name in ((row_exchange, "FEWEST"), (careful_cuts, "FEW"), (knit, "SMALL")):
         monkeypatch.setattr(room, name, 8)
     for shard in (knit.SHARD, 100):
         monkeypatch.setattr(knit, "SHARD", shard)

@@ -26,12 +26,12 @@ from closeknit.kernels.exchange.knit_guard import Guard, count_row, is_allowed
 from closeknit.methods import Knit, knit
 from closeknit.search import peeling, round_clock
 from closeknit.search.careful_cuts import cut
-from closeknit.search.exchange import _group_classes, exchange_rows
 from closeknit.search.guards import guard_of
 from closeknit.search.knit_state import KnitState
 from closeknit.search.peeling import peel
 from closeknit.search.repair import find_broken_classes
 from closeknit.search.round_clock import RoundClock
+from closeknit.search.row_exchange import _group_classes, exchange_rows
 from closeknit.search.share_start import start_from_shares
 from conftest import SOAK_SEED, examples
 

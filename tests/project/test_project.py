@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,12 @@ import closeknit
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST_FILE, LONGEST_FUNCTION = 410, 60
+# The same thing at two levels: a method and its kernels, a function and its command, an attack and what it counts with.
+SHARED_NAMES = {
+    *("anatomy", "audit", "castle", "covering", "cubes", "diverse_cuts", "fakes", "fragments", "frontier", "left_over"),
+    *("microaggregation", "peeling", "presets", "queries", "risk", "sources", "splitting", "spreading", "stream", "streams"),
+    "stream_watch",
+}
 # Written in pieces, so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX"]) + r")\b")
 FOREIGN = re.compile(
@@ -104,6 +111,11 @@ def test_files_and_functions_are_short() -> None:
                 if lines > LONGEST_FUNCTION:
                     long.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} has {lines} lines")
     assert long == []
+
+
+def test_modules_share_a_name_only_where_they_are_the_same_thing() -> None:
+    stems = Counter(path.stem for path in project_files() if path.suffix == ".py" and (ROOT / "src") in path.parents)
+    assert {stem for stem, count in stems.items() if count > 1 and not stem.startswith("__")} == SHARED_NAMES
 
 
 def test_nothing_unfinished() -> None:

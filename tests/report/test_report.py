@@ -24,7 +24,7 @@ from closeknit.models import REGISTRY as MODELS
 from closeknit.release import samples
 from closeknit.release.guarantee_meanings import meaning
 from closeknit.report.page import private_page, public_page
-from closeknit.report.record import PrivateReport, PublicReport
+from closeknit.report.report_records import PrivateReport, PublicReport
 from report_pages import SEED, Page, hospital, requests_nothing
 
 AGE = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})

@@ -17,7 +17,7 @@ from closeknit.core.columns import Columns
 from closeknit.io.files import write_csv
 from closeknit.report import drawing
 from closeknit.report.page import mark_code
-from closeknit.report.record import PrivateReport, PublicReport
+from closeknit.report.report_records import PrivateReport, PublicReport
 from report_pages import SEED, Page, hospital, requests_nothing
 
 HOSTILE = '"><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)>'

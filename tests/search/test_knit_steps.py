@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 import closeknit as ck
 from closeknit.core.table import Partition, Table
-from closeknit.kernels.exchange.class_state import FAR, state_of, take
+from closeknit.kernels.exchange.class_state import HIGHEST, NO_ENDS, state_of, take
 from closeknit.kernels.exchange.knit_exchange import sweep
 from closeknit.kernels.exchange.knit_guard import Buckets
 from closeknit.kernels.geometry.ranges import costs
 from closeknit.search.careful_cuts import cut, recut
-from closeknit.search.exchange import exchange_rows
 from closeknit.search.guards import guard_of, tighten_guard
 from closeknit.search.knit_state import KnitState
 from closeknit.search.repair import find_broken_classes
+from closeknit.search.row_exchange import exchange_rows
 from conftest import examples
 from kernel_inputs import flat_scales, one_cap
 
@@ -43,11 +43,17 @@ def test_boxes_and_counts_stay_what_a_recount_says() -> None:
         assert (fresh.loss == state.loss).all()
         expected = pytest.approx(80 * knit_state.loss(Partition(state.class_of, 7)))
         assert (state.size * state.loss).sum() == expected
+        assert knit_state.column_losses(state).sum() == expected
         for j in range(table.quasi.shape[1]):
             codes, counts = np.unique(table.quasi[state.class_of == c, j], return_counts=True)
-            low, high = [codes[0], counts[0], [*codes, FAR][1]], [codes[-1], counts[-1], [-1, *codes][-2]]
+            low, high = [codes[0], counts[0], [*codes, HIGHEST][1]], [codes[-1], counts[-1], [-1, *codes][-2]]
             assert state.ends[c, j].tolist() == [*low, *high]
-        assert knit_state.column_losses(state).sum() == expected
+    last = state_of(knit_state.costs, guard, table.quasi, (np.arange(80) > 0).astype(np.int32), 2)
+    take(knit_state.costs, guard, last, 0, 1)
+    assert (last.ends[0] == NO_ENDS).all() and last.size[0] == 0 and last.loss[0] == 0
+    take(knit_state.costs, guard, last, 0, 0)
+    fresh = state_of(knit_state.costs, guard, table.quasi, last.class_of, 2)
+    assert (fresh.ends == last.ends).all() and (fresh.loss == last.loss).all()
 
 
 @pytest.mark.parametrize(("numeric", "codes"), [(True, [0, 1, 9, 9, 7, 8, 1, 1]), (False, [1, 1, 3, 5, 3, 5, 1, 1])])
@@ -95,7 +101,7 @@ def test_every_step_keeps_the_guarantees_and_lowers_the_loss(seed: int, rows: in
 
 @pytest.mark.parametrize("t", [0.1, 0.2, 0.3])
 def test_swaps_are_judged_for_the_class_that_they_change(t: float) -> None:
-    """Many rows share a bucket, and an answer about it is true of one pair of classes only."""
+    """Many rows share a bucket, and a cached answer holds for one pair of classes only."""
     table, models = hospital(1500), [ck.KAnonymity(3), ck.TCloseness("disease", t)]
     knit_state, rng = KnitState.of(table, guard_of(table, models).guard, []), np.random.default_rng(3)
     start = cut(knit_state, Partition(np.zeros(1500, dtype=np.int32), 1), knit_state.guard)

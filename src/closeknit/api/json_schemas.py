@@ -16,7 +16,7 @@ from closeknit.core.certificate import Certificate, Document
 from closeknit.core.formats import FORMAT
 from closeknit.core.schema import Schema
 from closeknit.core.strict_json import json_text
-from closeknit.report.record import PrivateReport, PublicReport
+from closeknit.report.report_records import PrivateReport, PublicReport
 from closeknit.streams import REGISTRY as STREAMS
 from closeknit.streams.stream_request import DEFAULT, OTHER_KEYS, list_params
 

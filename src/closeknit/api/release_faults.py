@@ -34,7 +34,7 @@ from closeknit.forms.cell_labels import tight_note
 from closeknit.io.canonical import canonical_blocks, content_hash
 from closeknit.io.files import read_written, sha256_of
 from closeknit.release.release_paths import ALLOWED_FILES, CERTIFICATE, FORMATS, RELEASE, REPORT, read_certificate
-from closeknit.report.record import PublicReport
+from closeknit.report.report_records import PublicReport
 
 REPEATED = ("form", "rows", "suppressed", "classes", "loss", "joint", "estimates", "notes", "content_sha256")
 

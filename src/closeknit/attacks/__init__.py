@@ -15,7 +15,7 @@ from closeknit.attacks.matching_buckets import matching_buckets
 from closeknit.attacks.membership import Against, Matches, Membership, membership, membership_of
 from closeknit.attacks.minimality import minimality
 from closeknit.attacks.on_release import ON_RELEASE, list_skipped, on_release
-from closeknit.attacks.population import population_linkage
+from closeknit.attacks.population_linkage import population_linkage
 from closeknit.attacks.presence import delta_presence
 from closeknit.attacks.private_attacks import with_original, with_other, with_population
 from closeknit.attacks.range_ends import range_ends, singling_out

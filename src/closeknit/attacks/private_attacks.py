@@ -22,7 +22,7 @@ from closeknit.attacks.finding import Finding, worst_first
 from closeknit.attacks.intersection import intersection
 from closeknit.attacks.matching_buckets import matching_buckets
 from closeknit.attacks.minimality import Rerun, TriedWays, try_ways
-from closeknit.attacks.population import population_linkage
+from closeknit.attacks.population_linkage import population_linkage
 from closeknit.attacks.presence import delta_presence
 from closeknit.attacks.range_ends import singling_out
 from closeknit.attacks.refinement import SOLVES, refinement

@@ -226,7 +226,7 @@ def moved_leaf_is_not_disclosed(form: Any, case: Case) -> None:
 
 
 def _labels(shown: Columns, origins: Origins, case: Case) -> dict[str, dict[int, Row]]:
-    """Return the written cell of every input row in each quasi column."""
+    """Return the written cell of every input row in each quasi-identifier."""
     cells = naive_labels(shown, case.schema)
     return {name: dict(zip(origins[name], rows_of(cells, [name]), strict=True)) for name in case.schema.quasi}
 

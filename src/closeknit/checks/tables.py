@@ -88,7 +88,7 @@ def fit_to_method(method: Any, case: Case) -> Case | None:
 
 
 def _list_linkable(case: Case) -> list[str]:
-    """Return quasi columns that may share a group with a purely sensitive attribute: of few values, and not the only one.
+    """Return quasi-identifiers that may share a group with a purely sensitive attribute: of few values, and not the only one.
 
     None where there are persons: a method sees one row of each, and the cells of the others may disclose more.
     """
@@ -125,7 +125,7 @@ def fit_to_form(form: str, case: Case, own_groups: bool = False) -> Case | None:
 
 
 def quasi_kinds() -> dict[str, Any]:
-    """Return the kinds of the generated quasi columns."""
+    """Return the kinds of the generated quasi-identifiers."""
     return {
         "age": numeric(),
         "weight": numeric(0, 250, step=10),
@@ -318,7 +318,7 @@ def _with_persons(name: str, cells: dict[str, list[Any]], rng: np.random.Generat
 
 
 def random_tables(count: int, seed: int = 0) -> list[Case]:
-    """Generate tables: any quasi columns, any sensitive attribute, with or without gaps and persons."""
+    """Generate tables: any quasi-identifiers, any sensitive attribute, with or without gaps and persons."""
     return [_random_table(f"random {i}", np.random.default_rng([seed, i])) for i in range(count)]
 
 

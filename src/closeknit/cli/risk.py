@@ -15,7 +15,7 @@ from closeknit.cli.options import Json, expand_groups, print_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from closeknit.risks.record import RiskRecord, UniquesRecord
+    from closeknit.risks.risk_record import RiskRecord, UniquesRecord
     from closeknit.risks.suda import Suda
 
 
@@ -85,7 +85,7 @@ def risk(
 
 def _show(out: Console, found: RiskRecord) -> None:
     from closeknit.core.grids import align_grid
-    from closeknit.risks.record import render_people
+    from closeknit.risks.risk_record import render_people
 
     lines = [f"{found.people:,} {found.counted} in {found.classes:,} classes; {found.uniques:,} are unique.", ""]
     lines += [*align_grid(found.grid()), "", *found.legend(), ""]
@@ -100,7 +100,7 @@ def _show(out: Console, found: RiskRecord) -> None:
 
 
 def _uniques_lines(found: UniquesRecord) -> list[str]:
-    from closeknit.risks.record import ESTIMATOR_NAMES, render_people
+    from closeknit.risks.risk_record import ESTIMATOR_NAMES, render_people
 
     lines = ["", f"Unique in the population of {found.population:,.0f}, expected:"]
     for name, number in found.expected.items():
@@ -113,7 +113,7 @@ def _uniques_lines(found: UniquesRecord) -> list[str]:
 
 def _show_change(out: Console, before: RiskRecord, after: RiskRecord) -> None:
     from closeknit.core.grids import align_grid
-    from closeknit.risks.record import compare_risks
+    from closeknit.risks.risk_record import compare_risks
 
     out.print("\n".join(["", "Before and after:", *align_grid(compare_risks(before, after))]), markup=False, soft_wrap=True)
 

@@ -1,25 +1,26 @@
-"""Knit: careful cuts, then rows exchanged between classes, judged by the guarantees on what the classes really hold.
+"""Knit: careful cuts, then exchange of rows between classes; guarantees are checked on the rows that a class has.
 
-Guarantees. Nothing of its own: every step starts from classes that meet all guarantees and takes no change after which one
-would not, so each class meets what is requested. In the loops the guarantees are whole numbers that are never laxer than the
-models (`search/guards.py`); what cannot be said so is judged by the models; and in the end they judge everything once more.
+Guarantees. None of its own. It starts from classes that meet all guarantees and makes only changes after which they still do.
+The loops check guarantees in whole numbers, never laxer than the models (`search/guards.py`). Models judge guarantees without
+such a form, and in the end every class.
 
 Source: our own; docs/knit.md has the derivation, the experiments and what did not help.
 
 Steps:
-1. careful cuts: top-down like Mondrian, yet where a guarantee vetoes a cut the side is trimmed, bucket by bucket of the
+1. careful cuts: top-down like Mondrian, but where a guarantee vetoes a cut, one side is trimmed, bucket by bucket of the
   sensitive attribute, until it is allowed. They first use a part of the room that the guarantees leave, then all of it;
-2. exchange: rows move to near classes or change places with a row there while the loss falls; classes begin and are dissolved;
-3. cycles of rounds: neighbouring classes are pooled and cut again, then rows are exchanged, at first also where a little is
-   lost. A cycle that ends better than it began is kept. Each is four times as long as the one before; the last one is as long
-   as the budget leaves. More budget never loses more than a budget of whole cycles.
+2. exchange: rows move to near classes or swap with a row there while the loss falls; new classes are made, others dissolved;
+3. cycles of rounds: neighbouring classes are pooled and cut again, then rows are exchanged, at first also where the loss rises
+   a little. A cycle that ends better than it began is kept. Each is four times as long as the previous one; the last one is as
+   long as the budget leaves. More budget never loses more than a budget of whole cycles.
 
 Next to careful cuts, peeled classes (`search/peeling.py`) and Mondrian's are starts, so no release loses more than Mondrian's.
 Tables of few different rows also start from a linear program (`search/share_start.py`). Small tables have more starts, and up
-to 64 rows those of all others. Large ones are first cut into shards, each of which is knit alone, against the shares of the
-whole table; all starts are tried in a few shards, and the best one there begins the others. The budget is counted in proposals,
-pairs of a row and a class. Cost: a sweep offers each row up to 32 classes; a proposal takes as long as there are quasi columns,
-and where it pays as long as there are values of the sensitive attributes.
+to 64 rows those of SABRE, BUREL and Stack & Deal. Large ones are first cut into shards, which are processed separately, against
+the shares of the whole table. All starts are tried in a few shards; the others use the start that won most often there. The
+budget is counted in proposals, pairs of a row and a class. Cost: a sweep offers each row up to 32 classes. A proposal takes
+time proportional to the number of quasi-identifiers and, where a change would pay, to the number of sensitive values; a swap
+reads the rows of the other class.
 """
 
 from __future__ import annotations
@@ -50,7 +51,6 @@ from closeknit.methods.sabre import Sabre
 from closeknit.methods.stack_and_deal import StackAndDeal
 from closeknit.search.budget_cuts import improve_within, spend_budgets
 from closeknit.search.careful_cuts import cut, recut
-from closeknit.search.exchange import exchange_rows
 from closeknit.search.guards import guard_of, tighten_guard
 from closeknit.search.knit_state import KnitState
 from closeknit.search.left_over import find_held
@@ -58,25 +58,26 @@ from closeknit.search.peeling import peel
 from closeknit.search.refine import refine_partition, root_holds
 from closeknit.search.repair import repair_partition
 from closeknit.search.round_clock import ENDLESS, RoundClock
+from closeknit.search.row_exchange import exchange_rows
 from closeknit.search.share_start import start_from_shares
 
 SLACKS = (0.85, 0.5, 1.0, 0.7)  # share of the room that the first cuts may use
 SMALL = 4_096  # rows up to which there are several starts; larger tables have the first only
 FEW = 64  # rows up to which other methods' outcomes are starts too: the search may end above them there
-BEGUN, ENDED = 0.2, 0.8  # shares of all work with which a method begins and ends
+BEGUN, ENDED = 0.2, 0.8  # progress at the start and at the end of the method
 SHARD, OF_SHARD = 200_000, 4  # rows from which on a table is cut into shards, and the part of them that one has at most
 TRIED = 3  # shards in which all starts are tried
 CUTS, MONDRIAN, PEELED, SHARES = "cuts", "mondrian", "peeled", "shares"  # starts
 HOPELESS = 1.3  # a start that loses so many times what the best so far loses is not worth an exchange
 SWEEPS = 2  # of each round
-LONGER = 4  # times as many rounds has the next cycle
+LONGER = 4  # the next cycle has so many times the rounds
 POOLED = (2, 3, 4)  # classes that are cut again together, in turns
 HEAT = 1.2  # mean increase of the loss that a change may cause when a cycle begins, as a share of the average loss of a row
 HOTTER = 3.0  # the same where size and diversity alone decide
 MOST_HEAT = 0.35  # where a row loses much on average, more would undo the start
 USUAL, VISITS = 42, 800_000  # sweeps by default, and rows visited in all of them
 QUICKER = 3  # times as many rows where size and diversity alone decide
-TINY, MANY = 150, 170  # rows up to which there are so many sweeps by default, and no more anywhere
+TINY, MANY = 150, 170  # tables of up to so many rows get so many sweeps by default, the most anywhere
 MOST_CYCLES = 8  # in which a budget is spent again
 
 MayContinue = Callable[[Progress, int], bool]
@@ -88,9 +89,9 @@ class Knit(Method):
     """For any guarantees.
 
     Args:
-        proposals: The budget of the search; None: 42 sweeps of 32 for each row, up to 170 where size and diversity
-            alone decide, fewer on large tables.
-        seconds: A clock decides when to stop. The work done goes into the recipe as `proposals`, which repeat it.
+        proposals: The budget of the search; None: 42 sweeps with up to 32 proposals for each row (170 for up to 150 rows), up
+            to 170 where size and diversity alone decide, fewer on large tables.
+        seconds: A clock decides when to stop. The work done goes into the recipe as `proposals`, to repeat the release.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -113,15 +114,15 @@ class Knit(Method):
         if self.seconds is not None:
             number("seconds", self.seconds, least=0, most=MOST_SECONDS)
             if self.proposals is not None:
-                raise BadInput("knit has seconds and proposals", right="give one of them")
+                raise BadInput("knit has both seconds and proposals", right="give one of them")
 
     @property
     def clocked(self) -> bool:
-        """Whether a clock decides what comes out."""
+        """Whether the result depends on a clock."""
         return self.seconds is not None
 
     def sweeps(self, n: int, quick: bool = False) -> int:
-        """Sweeps that the budget allows; by default fewer on large tables, yet one round.
+        """Sweeps that the budget allows; by default fewer on large tables, but at least one round.
 
         Args:
             n: the number of rows of the table.
@@ -140,7 +141,7 @@ class Knit(Method):
         return min(max(visits // n, SWEEPS), MANY if quick or n <= TINY else USUAL)
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        """Knit the classes; where a guarantee is a budget of all of them, cut while it lasts."""
+        """Assign classes; where a guarantee limits all classes together, cut while its budget lasts."""
         budgets = [model for model in models if model.budget]
         if not budgets or not root_holds(table, models):
             return self._run_classes(table, models, seed, progress)
@@ -164,7 +165,7 @@ class Knit(Method):
         return replace(begun, partition=repair_partition(table, best, models))
 
     def find_vetoes(self, table: Table, partition: Partition, models: Sequence[Model]) -> Vetoes:
-        """What a local optimum would ensure, where it is true: a search within a budget ensures nothing."""
+        """Find the conditions of a local optimum that hold for these classes; a search within a budget ensures none."""
         return find_held(table, partition, models)
 
     def _run_classes(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
@@ -175,7 +176,7 @@ class Knit(Method):
         if len(table) < 2 * max(least_rows(models), 1) or table.quasi.shape[1] == 0:
             return Outcome(whole)
         clock = RoundClock(self.seconds)
-        # no shard starts from Mondrian's cuts of the whole; they need much memory, so nothing else is there yet
+        # Mondrian's cuts of the whole table need much memory, so they are made before anything else
         others = [Mondrian().run(table, models, 0, ignore_progress).partition] if len(table) > SHARD else []
         guarded = guard_of(table, models)
         knit_state = KnitState.of(table, guarded.guard, guarded.unguarded)
@@ -202,7 +203,7 @@ class _Found(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Shards:
-    """The parts of a table that are knit alone, in threads; one where the table is not large."""
+    """The parts of a table that are processed separately, in threads; one where the table is not large."""
 
     knit_state: KnitState
     rows: list[NDArray[np.int64]]  # of each
@@ -212,7 +213,7 @@ class _Shards:
 
     @classmethod
     def of(cls, knit_state: KnitState, models: Sequence[Model], seed: int, progress: Progress) -> _Shards:
-        """Cuts with some slack, until none has too many rows. Judges need the whole table, and so one shard."""
+        """Cuts with some slack, until none has too many rows. Models that judge need the whole table: one shard."""
         n = len(knit_state.table)
         parts = Partition(np.zeros(n, dtype=np.int32), 1)
         if n > SHARD and not knit_state.unguarded:
@@ -228,7 +229,7 @@ class _Shards:
         return self.knit_state if len(self.rows) == 1 else self.knit_state.part(self.rows[i])
 
     def seeds(self, i: int) -> list[int]:
-        """Of all choices in a shard."""
+        """Seeds of a shard."""
         return [self.seed] if len(self.rows) == 1 else [self.seed, i]
 
     def start(self) -> list[_Found]:
@@ -269,9 +270,9 @@ class _Shards:
 
 
 def _knit(shards: _Shards, sweeps: int, clock: RoundClock) -> tuple[Partition, int]:
-    """Start well, then cycle by cycle, the last one as short as the budget needs; and how many sweeps that were.
+    """Build the start, then run cycles, the last one as short as the budget needs; also return how many sweeps were done.
 
-    A clock is asked before a cycle only: so the count of sweeps repeats what was done. A cycle that is late is dropped.
+    A clock is read before a cycle only, so the count of sweeps repeats what was done. A cycle that takes too long is dropped.
     """
     found, done, length = shards.start(), 0, 1
     while (rounds := min((sweeps - done) // SWEEPS, clock.count_rounds(), length)) > 0:
@@ -310,7 +311,7 @@ def _start(knit_state: KnitState, models: Sequence[Model], seed: Sequence[int], 
 
 
 def _list_starts(knit_state: KnitState, models: Sequence[Model], seed: Sequence[int], only: str | None) -> list[_Start]:
-    """Careful cuts with more and less slack, Mondrian's cuts, peeling, and for a few rows what planning methods make.
+    """Careful cuts with more and less slack, Mondrian's cuts, peeling, and for a few rows the classes of planning methods.
 
     `only`: the one that is wanted; cuts too where it may not exist.
     """

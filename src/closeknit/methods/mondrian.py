@@ -15,7 +15,7 @@ Different from the source:
 - `split="strict"` keeps rows of equal value together: the middle is offered on both sides of its tie, and in trees first one
   child against the others, which loses less than a cut in depth-first order;
 - `split="relaxed"` (default) may divide rows of equal value, and deals them out evenly in the order of all their cells: were
-  the first ones to go left, rows equal in every quasi column would be separated by their sensitive values;
+  the first ones to go left, rows equal in every quasi-identifier would be separated by their sensitive values;
 - missing values are a child of their own, in columns of numbers too;
 - columns that lose nothing in a class, or have no importance, are not cut.
 

@@ -31,7 +31,7 @@ Vector = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """A quasi column and those of its levels that separate this table's rows differently: of equal ones the lowest has the
+    """A quasi-identifier and those of its levels that separate this table's rows differently: of equal ones the lowest has the
     least loss.
 
     `nodes[i]` numbers the nodes of step i that occur, an entry for each leaf that occurs; `losses[i]` is what its rows lose.

@@ -232,7 +232,7 @@ class Slicing(Method):
 
 
 def _restrict_table(table: Table, names: Sequence[str]) -> Table:
-    """The same rows with these quasi columns alone."""
+    """The same rows with these quasi-identifiers alone."""
     places = [list(table.schema.quasi).index(name) for name in names]
     schema = table.schema.model_copy(
         update={

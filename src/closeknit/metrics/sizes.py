@@ -170,7 +170,7 @@ def classification_metric(published: Published | Reading, column: str) -> float:
 
 
 def loss_by_column(published: Published | Reading) -> dict[str, float]:
-    """Return the General Loss Metric (variant A) of each quasi column over the published rows: 0 is exact, 1 is `*` everywhere.
+    """Return the General Loss Metric (variant A) of each quasi-identifier over the published rows: 0 is exact, 1 is always `*`.
 
     Args:
         published: A release, or what its form read.

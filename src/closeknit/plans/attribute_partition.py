@@ -146,7 +146,7 @@ def _count_columns(count: int | None, fixed: int, rest: int) -> int:
 
 
 def _choose_joining(table: Table, secrets: list[str], attached: int, how: str) -> list[str]:
-    """The quasi columns that share a column with the sensitive attributes, in the order of the schema."""
+    """The quasi-identifiers that share a column with the sensitive attributes, in the order of the schema."""
     if attached == 0:
         return []
     if not secrets:

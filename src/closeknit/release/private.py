@@ -22,10 +22,10 @@ from closeknit.metrics.usefulness import usefulness
 from closeknit.release.origin import Origin
 from closeknit.release.public import TextRelease
 from closeknit.release.samples import find_class
-from closeknit.report.record import AttestedLevel, PrivateReport, PublicReport, QueryError, Sample
+from closeknit.report.report_records import AttestedLevel, PrivateReport, PublicReport, QueryError, Sample
 from closeknit.risks.class_counts import ClassCounts
-from closeknit.risks.record import RiskChange
 from closeknit.risks.risk import measure_risk
+from closeknit.risks.risk_record import RiskChange
 
 QUERIES, LAMBDA, THETA = 1000, 3, 0.1
 PARTS = {

@@ -22,7 +22,7 @@ from closeknit.io.canonical import cell_texts
 from closeknit.metrics.measures import measures
 from closeknit.release.guarantee_meanings import meaning
 from closeknit.release.spreads import secret_spreads
-from closeknit.report.record import ExplainedGuarantee, PublicReport, ShownColumn
+from closeknit.report.report_records import ExplainedGuarantee, PublicReport, ShownColumn
 from closeknit.risks.risk import count_release, measure_risk
 
 

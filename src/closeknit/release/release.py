@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from closeknit.core.loss import LossBound
     from closeknit.release.public import TextRelease
     from closeknit.release.recoding import Recoding
-    from closeknit.report.record import PrivateReport, PublicReport
+    from closeknit.report.report_records import PrivateReport, PublicReport
 
 MOST_SAVED = 100_000  # classes whose labels are saved for later rows
 

@@ -11,7 +11,7 @@ from closeknit.core.combined_secrets import parts
 from closeknit.core.domain import Domain
 from closeknit.core.reading import Reading
 from closeknit.kernels.arrays import Int64
-from closeknit.report.record import ClassSpread, SecretSpread
+from closeknit.report.report_records import ClassSpread, SecretSpread
 
 MOST_VALUES = 15
 RANGES = 10

@@ -17,7 +17,7 @@ from closeknit.core.combined_secrets import render_secret
 from closeknit.report import charts
 from closeknit.report.frontier_chart import frontier_svg
 from closeknit.report.measure_lines import list_measures
-from closeknit.report.record import PrivateReport, PublicReport, SecretSpread
+from closeknit.report.report_records import PrivateReport, PublicReport, SecretSpread
 from closeknit.report.utility_charts import distribution_svg, explain_loss, matrix_svg
 
 if TYPE_CHECKING:

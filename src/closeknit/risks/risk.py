@@ -14,7 +14,7 @@ from closeknit.core.population_uniques import ESTIMATORS, PopulationUniques, est
 from closeknit.core.reading import Reading
 from closeknit.risks.attackers import AttackerRisk, Attackers, MarketerRisk, measure_attackers
 from closeknit.risks.class_counts import ClassCounts
-from closeknit.risks.record import THRESHOLDS, AttackerRecord, RiskChange, RiskRecord, UniquesRecord, render_people
+from closeknit.risks.risk_record import THRESHOLDS, AttackerRecord, RiskChange, RiskRecord, UniquesRecord, render_people
 from closeknit.risks.sample_weights import RecordRisk, measure_records
 
 NO_POPULATION = "the size of the population is unknown: give the population or the sampling fraction"

@@ -19,10 +19,10 @@ from closeknit.core.exact import fraction
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
 from closeknit.kernels.geometry.boxes import Scales, box_losses, boxes
-from closeknit.search.exchange import exchange_rows
 from closeknit.search.knit_state import KnitState
 from closeknit.search.refine import offer_first_cuts
 from closeknit.search.repair import merge_cheapest
+from closeknit.search.row_exchange import exchange_rows
 
 LEAST = 1e-9  # loss that a cut has to save
 MERGED = 16  # one of so many classes is merged in a cycle

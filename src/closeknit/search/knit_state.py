@@ -142,7 +142,7 @@ def _rough(domain: Domain, level: int) -> Codes:
 
 
 def _buckets(guard: Guard, n: int) -> Buckets:
-    """Rows with the same place in every view."""
+    """Rows with the same leaf in every view."""
     if guard.node.shape[1] == 0 or n == 0:
         return Buckets(np.zeros(n, dtype=np.int32), np.zeros(min(n, 1), dtype=np.int32))
     bucket_of, count = groups([(column, int(column.max()) + 1) for column in guard.node.T], n)

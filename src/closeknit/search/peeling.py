@@ -18,17 +18,16 @@ import numpy as np
 
 from closeknit.core.table import Partition
 from closeknit.kernels.cutting.absorbing import absorb_row
-from closeknit.kernels.cutting.knit_cuts import Buckets
 from closeknit.kernels.cutting.peeling import measure_gains, peel_classes
 from closeknit.kernels.exchange.class_state import state_of
-from closeknit.kernels.exchange.knit_guard import CAPS, Guard
+from closeknit.kernels.exchange.knit_guard import CAPS, Buckets, Guard
 from closeknit.kernels.geometry.boxes import Codes
 from closeknit.models.k_anonymity import KAnonymity
 from closeknit.search.careful_cuts import cut
-from closeknit.search.exchange import exchange_rows
 from closeknit.search.guards import tighten_guard
 from closeknit.search.knit_state import KnitState
 from closeknit.search.refine import refine_partition
+from closeknit.search.row_exchange import exchange_rows
 
 SIZES = (1.2, 2, 4, 8, 16, 32)  # rows of a class in each turn, times k
 FEWEST = 5  # instead of a smaller k

@@ -52,7 +52,7 @@ def write_block(
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The distinct written cells of every quasi column in canonical order, and the published sensitive values."""
+    """The distinct written cells of every quasi-identifier in canonical order, and the published sensitive values."""
 
     labels: Mapping[str, list[str]]  # '' is the missing cell
     counts: Mapping[str, NDArray[np.int64]]  # rows of each label

@@ -22,7 +22,7 @@ from closeknit.io.packets import pack_block
 from closeknit.io.packs import parts_of
 from closeknit.streams.arrivals import EQUAL, MANTISSA, Coder
 
-BY, TIME = "__by", "__time"  # columns that Spark adds: the value of the shard if it is not a quasi column, and seconds
+BY, TIME = "__by", "__time"  # columns that Spark adds: the value of the shard if it is not a quasi-identifier, and seconds
 PACKETS = {"shard": "string", "second": "bigint", "rows": "binary"}
 MOST = 100_000  # shards
 
@@ -32,7 +32,7 @@ class Shards:
     """How the rows of a stream are distributed.
 
     Args:
-        schema: roles and kinds of the columns. by: a quasi column whose declared domain is split, or another column, each
+        schema: roles and kinds of the columns. by: a quasi-identifier whose declared domain is split, or another column, each
         value of which is a shard; None for one shard. parts: the number of parts of the domain, or the numbers at which it is
         split.
 

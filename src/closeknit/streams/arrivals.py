@@ -55,7 +55,7 @@ class Arrivals:
     quasi: Reals  # [n, d]
     persons: Ints  # [n]
     secrets: Ints  # [n, s] digests, equal where the published values are equal or look alike; MISSING for a missing value
-    cells: Mapping[str, Cells]  # by column, also those of quasi columns without a tree
+    cells: Mapping[str, Cells]  # by column, also those of quasi-identifiers without a tree
     outside: Flags | None = None  # [n, d + s] cells outside the declared domains; None if there are none
 
     def __len__(self) -> int:
@@ -156,7 +156,7 @@ class Coder:
         return 0, [*column.values.tolist(), None][code], False, True
 
     def labels(self, j: int, lo: Reals, hi: Reals) -> list[str]:
-        """The written cells of ranges of quasi column j, which has a tree or holds numbers."""
+        """The written cells of ranges of quasi-identifier j, which has a tree or holds numbers."""
         name, missing = list(self.schema.quasi)[j], self.axes.missing[j]
         domain, first, last = self.domains[name], np.minimum(lo, missing), np.minimum(hi, missing)
         if domain is None:

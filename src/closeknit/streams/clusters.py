@@ -29,8 +29,8 @@ class Clusters:
     """At most `eta` clusters, oldest first.
 
     Args:
-        axes: the geometry of the quasi columns.
-        columns: the number of quasi columns.
+        axes: the geometry of the quasi-identifiers.
+        columns: the number of quasi-identifiers.
         eta: the most clusters.
         by_person: whether persons are counted rather than rows.
 

@@ -42,7 +42,7 @@ class Counters:
     reused: int = 0  # rows published alone, with a stored generalization
     wait_most: float = 0.0  # seconds, if the delay is in seconds
     unknown_out: int = 0  # quasi cells outside the declared domains, of published rows
-    column_losses: list[float] = field(default_factory=list)  # of each quasi column, summed over the published rows
+    column_losses: list[float] = field(default_factory=list)  # of each quasi-identifier, summed over the published rows
     column_rows: list[int] = field(default_factory=list)  # published rows with some loss there
     worst: dict[int, float] = field(default_factory=dict)  # by the number of a guarantee: the worst level of a class
     vacuous: dict[int, int] = field(default_factory=dict)  # by the number of a guarantee: windows in which it excludes nothing

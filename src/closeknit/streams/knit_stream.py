@@ -212,7 +212,7 @@ class KnitStream(KnnStream):
         """Which rows are between two values of each column."""
         inside = np.ones(len(positions), dtype=bool)
         for j in np.flatnonzero((lo > -np.inf) | (hi < np.inf)).tolist():
-            values = self.pending.quasi_column(positions, j)
+            values = self.pending.quasi_values(positions, j)
             inside &= (values >= lo[j]) & (values <= hi[j])
         return inside
 

@@ -51,7 +51,7 @@ class Pending:
         """Only their quasi-identifiers."""
         return self._ring.quasi[positions & (len(self._here) - 1)]
 
-    def quasi_column(self, positions: NDArray[np.integer], j: int) -> Reals:
+    def quasi_values(self, positions: NDArray[np.integer], j: int) -> Reals:
         """Only one of their quasi-identifiers."""
         return self._ring.quasi[positions & (len(self._here) - 1), j]
 

@@ -30,7 +30,7 @@ class Omega:
     """The newest stored boxes.
 
     Args:
-        axes: the geometry of the quasi columns.
+        axes: the geometry of the quasi-identifiers.
         most: the most boxes.
         age: the greatest age of a box, in positions or seconds.
 

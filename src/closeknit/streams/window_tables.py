@@ -120,7 +120,7 @@ class WindowTables:
         return Waiting(table, (rows.quasi == self.coder.axes.unknown)[order])
 
     def _quasi(self, rows: Arrivals, j: int) -> CodedSecret:
-        """Leaf codes and domain of one quasi column."""
+        """Leaf codes and domain of one quasi-identifier."""
         name, places, missing = list(self.schema.quasi)[j], rows.quasi[:, j], self.coder.axes.missing[j]
         declared = self.coder.domains[name]
         if declared is not None:

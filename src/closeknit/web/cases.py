@@ -18,7 +18,7 @@ from typing import IO, Any
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.io.files import kind_of
 from closeknit.io.folders import write_whole
-from closeknit.release.release_paths import CERTIFICATE
+from closeknit.release.release_paths import CERTIFICATE, private_folder
 from closeknit.web.desk.tree_edits import PASSING
 from closeknit.web.settings import Settings
 
@@ -84,7 +84,7 @@ class Case:
     @property
     def private(self) -> Path:
         """The private files."""
-        return self.folder / "out.private"
+        return private_folder(self.out)
 
     @property
     def finished(self) -> bool:

@@ -21,8 +21,8 @@ from closeknit.core.kind_forms import kind_text
 from closeknit.core.schema import Schema
 from closeknit.io.files import read
 from closeknit.release.release_paths import CERTIFICATE
-from closeknit.report.record import PrivateReport, PublicReport
-from closeknit.risks.record import RiskRecord
+from closeknit.report.report_records import PrivateReport, PublicReport
+from closeknit.risks.risk_record import RiskRecord
 
 NO_ORIGINAL = "the risk before, the original's utility and attacks that need the original: give the private recipe"
 MINIMALITY = "minimality runs the method again, which may take long: request it with --runs"

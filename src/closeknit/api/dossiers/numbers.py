@@ -14,7 +14,7 @@ from closeknit.core.certificate import render_level
 from closeknit.core.combined_secrets import parts, render_secret
 from closeknit.core.grids import render_measured
 from closeknit.report.dossier_record import Answer, Basis
-from closeknit.risks.record import ESTIMATOR_NAMES, MEANINGS, AttackerRecord, RiskRecord
+from closeknit.risks.risk_record import ESTIMATOR_NAMES, MEANINGS, AttackerRecord, RiskRecord
 
 Number = Callable[[Evidence], Iterator[Answer]]
 PRIVATE_ATTACKS = frozenset(

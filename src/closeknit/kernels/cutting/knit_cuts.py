@@ -161,7 +161,7 @@ def _column(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Co
             for backwards in (False, True):
                 a, z = (p, s) if backwards else (whole(0), p)
                 best, goes, untrimmed = _run(costs, guard, buckets, quasi, s, a, z, backwards, best, goes, room)
-                if untrimmed:  # the other run is the other side of the same cut
+                if untrimmed:  # the other side of the same cut: same answer, same loss
                     break
         last = p
     for part in range(1, parts, 2):
@@ -313,7 +313,7 @@ def _measure_loss(costs: Costs, buckets: Buckets, quasi: Codes, s: int, a: int, 
 @bare
 def _keep_better(costs: Costs, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float,
               goes: int, room: Scratch) -> tuple[float, int]:  # fmt: skip
-    """Whether both sides have less loss than after the best cut so far; if so, record the cut."""
+    """Record the cut if both sides lose less than the best so far; return the best."""
     lost, size = _measure_loss(costs, buckets, quasi, s, a, z, backwards, best, room)
     if lost >= best:
         return best, goes

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.kernels.compiling import bare, kernel, whole
-from closeknit.kernels.cutting.knit_cuts import Buckets
 from closeknit.kernels.exchange.class_state import stretch_ends
-from closeknit.kernels.exchange.knit_guard import CAPS, CLOSENESS, ENTROPY, Guard, count_row, is_allowed
+from closeknit.kernels.exchange.knit_guard import CAPS, CLOSENESS, ENTROPY, Buckets, Guard, count_row, is_allowed
 from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 

@@ -5,10 +5,8 @@ A row is *spare* if its class is allowed without it. Where a class has no spare 
 
 from __future__ import annotations
 
-import numpy as np
-
 from closeknit.kernels.compiling import bare, truth, whole
-from closeknit.kernels.exchange.class_state import State, take
+from closeknit.kernels.exchange.class_state import NO_ENDS, State, take
 from closeknit.kernels.exchange.knit_guard import Guard, is_allowed, is_allowed_after
 from closeknit.kernels.exchange.knit_search import (
     MOST_TAKEN,
@@ -83,7 +81,7 @@ def begin_class(costs: Costs, guard: Guard, state: State, search: Search, row: i
     state.loss[new] = 0.0
     y, _ = _find_spare(costs, guard, state, search, row, new, room)
     for j in range(state.quasi.shape[1]):
-        state.ends[new, j, 0], state.ends[new, j, 3] = np.iinfo(np.int32).max, NO_ROW
+        state.ends[new, j, 0], state.ends[new, j, 3] = NO_ENDS[0], NO_ENDS[3]
     if y < 0:
         return False
     if not is_allowed_after(guard, state.under, c, size, row, NO_ROW, truth(True)):

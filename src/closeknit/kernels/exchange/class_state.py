@@ -15,8 +15,8 @@ from closeknit.kernels.exchange.knit_guard import Guard, count_row
 from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 
-FAR = np.iinfo(np.int32).max  # above all codes
-NO_ENDS = (FAR, 0, FAR, -1, 0, -1)  # of an empty class
+HIGHEST = np.iinfo(np.int32).max  # above all codes
+NO_ENDS = (HIGHEST, 0, HIGHEST, -1, 0, -1)  # of an empty class
 
 
 class State(NamedTuple):
@@ -131,30 +131,30 @@ def _shrink(state: State, c: int, j: int, q: int) -> None:
     low, high = q == end[0], q == end[3]
     end[1] -= low
     end[4] -= high
-    remain = (low and end[1] > 0) or (high and end[4] > 0)  # rows with this code
+    remain = (low and end[1] > 0) or (high and end[4] > 0)  # other rows still have this code
     if not remain and (low or q == end[2]):
         if low:
             end[0] = end[2]
-        end[1], end[2] = _survey(state, c, j, whole(end[0]), whole(1))
+        end[1], end[2] = _count_end(state, c, j, whole(end[0]), whole(1))
     if not remain and (high or q == end[5]):
         if high:
             end[3] = end[5]
-        end[4], end[5] = _survey(state, c, j, whole(end[3]), whole(-1))
+        end[4], end[5] = _count_end(state, c, j, whole(end[3]), whole(-1))
 
 
 @bare
-def _survey(state: State, c: int, j: int, last: int, way: int) -> tuple[int, int]:
-    """Rows of class c at one end of column j, and the code next to it: above the end for `way` 1, below it for -1."""
-    rows, none, row = whole(0), whole(FAR), state.first[c]
+def _count_end(state: State, c: int, j: int, end: int, direction: int) -> tuple[int, int]:
+    """Count the rows of class c at one end of column j and find the next code inwards; direction 1: lower end, -1: upper."""
+    rows, none, row = whole(0), whole(HIGHEST), state.first[c]
     nearest = none
     while row >= 0:
-        more = way * (whole(state.quasi[row, j]) - last)
-        rows += more == 0
-        nearest = min(nearest, more if more > 0 else none)
+        inwards = direction * (whole(state.quasi[row, j]) - end)
+        rows += inwards == 0
+        nearest = min(nearest, inwards if inwards > 0 else none)
         row = state.after[row]
     if nearest == none:
-        return rows, none if way > 0 else whole(-1)
-    return rows, last + way * nearest
+        return rows, none if direction > 0 else whole(-1)
+    return rows, end + direction * nearest
 
 
 @bare

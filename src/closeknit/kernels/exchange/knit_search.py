@@ -45,7 +45,7 @@ class Search(NamedTuple):
     settled: NDArray[np.bool_]  # [classes] of which no row is to begin a new class, or not again
     log: Codes  # [MOST_TAKEN, 3] rows that left, the class each went to, and the row that came for it
     buckets: Buckets
-    known: Ints  # [2, buckets] whether the class of a row, and another one, may swap it for a row of the bucket; and who asked
+    known: Ints  # [2, buckets] cached answers of may_swap for the row's class and for the other class: 2 * key + allowed
 
 
 @bare
@@ -120,7 +120,7 @@ def measure_gap(costs: Costs, state: State, search: Search, to: int) -> float:
 
 @bare
 def may_swap(guard: Guard, state: State, search: Search, row: int, other: int) -> bool:
-    """Whether the classes of two rows are allowed after a swap. In a turn of `row` each bucket is judged once for a class."""
+    """Whether both classes are allowed after a swap. Answers are cached: one check per search, bucket and class."""
     c, to, bucket = whole(state.class_of[row]), whole(state.class_of[other]), search.buckets.of[other]
     if bucket == search.buckets.of[row]:
         return True
@@ -130,10 +130,10 @@ def may_swap(guard: Guard, state: State, search: Search, row: int, other: int) -
         search.known[0, bucket] = 2 * turn + allowed
     if search.known[0, bucket] & 1 == 0:
         return False
-    turn = turn * len(state.size) + to
-    if search.known[1, bucket] >> 1 != turn:
+    key = turn * len(state.size) + to
+    if search.known[1, bucket] >> 1 != key:
         allowed = is_allowed_after(guard, state.under, to, state.size[to], other, row, truth(True))
-        search.known[1, bucket] = 2 * turn + allowed
+        search.known[1, bucket] = 2 * key + allowed
     return truth(search.known[1, bucket] & 1 == 1)
 
 

@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 class Scales(NamedTuple):
-    """Flat arrays that describe all quasi columns; dtypes are fixed so that each kernel is compiled once.
+    """Flat arrays that describe all quasi-identifiers; dtypes are fixed so that each kernel is compiled once.
 
     >>> from kernel_inputs import flat_scales
     >>> flat_scales([3, 2]).size.tolist()

@@ -21,7 +21,7 @@ NUMBER, TREE, EQUAL = 0, 1, 2
 
 
 class Axes(NamedTuple):
-    """Flat arrays that describe all quasi columns; dtypes are fixed so that each kernel is compiled once."""
+    """Flat arrays that describe all quasi-identifiers; dtypes are fixed so that each kernel is compiled once."""
 
     kind: Ints  # [d] NUMBER, TREE or EQUAL: values without an order or a tree
     span: Reals  # [d] declared width of a number

@@ -36,7 +36,7 @@ def propose_cuts(
     rows of one side; and the lowest and the highest value of each column there, infinite at an end that is not cut.
 
     Args:
-        axes: the geometry of the quasi columns.
+        axes: the geometry of the quasi-identifiers.
         rows: the rows, or a sample of them.
         orders: for each column the rows in ascending order; a cut may divide rows of equal value where this is all rows.
         person_of: the number of each row's person; empty if every row is its own.
@@ -282,7 +282,7 @@ def measure_sides(axes: Axes, columns: Reals, orders: Ints, place: Ints, backwar
     is among them. So few rows of every order are looked at: about n / least, if columns are independent.
 
     Args:
-        axes: the geometry of the quasi columns.
+        axes: the geometry of the quasi-identifiers.
         columns: the values.
         orders: for each column the rows in ascending order.
         place: the place of each row in the order that is cut.

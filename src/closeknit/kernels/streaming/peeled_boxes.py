@@ -44,7 +44,7 @@ def peel_box(axes: Axes, rows: Reals, orders: Ints, least: float, worth: Reals, 
     """Find the best box: `inside` becomes its rows, `bounds` what it keeps of every column. Returns its value, NEVER if none.
 
     Args:
-        axes: the geometry of the quasi columns.
+        axes: the geometry of the quasi-identifiers.
         rows: the rows, or a sample of them.
         orders: for each column the rows in ascending order.
         least: the fewest rows of a side.

@@ -43,7 +43,7 @@ def polish_classes(axes: Axes, rows: Reals, person_of: Ints, class_of: Ints, cou
     """Improve classes of at least k persons; `class_of` is changed. Returns the number of changes.
 
     Args:
-        axes: the geometry of the quasi columns.
+        axes: the geometry of the quasi-identifiers.
         rows: the rows.
         person_of: the number of each row's person; empty if every row is its own.
         class_of: the class of each row.

@@ -17,7 +17,7 @@ from closeknit.core.grids import render_measured
 from closeknit.io.faults import explain_os_error
 from closeknit.metrics.usefulness import Usefulness
 from closeknit.release.release_paths import CERTIFICATE, RECIPE, REPORT, private_folder
-from closeknit.report.record import ExplainedGuarantee, PrivateReport, PublicReport, Sample
+from closeknit.report.report_records import ExplainedGuarantee, PrivateReport, PublicReport, Sample
 from closeknit.report.utility_charts import explain_loss, utility_pictures
 
 SHOWN_RISKS = 12

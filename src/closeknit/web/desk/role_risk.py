@@ -10,8 +10,8 @@ from closeknit.core.errors import BadInput
 from closeknit.core.kinds import Kind, flat, numeric
 from closeknit.core.schema import Schema
 from closeknit.risks.class_counts import ClassCounts
-from closeknit.risks.record import RiskRecord
 from closeknit.risks.risk import measure_risk
+from closeknit.risks.risk_record import RiskRecord
 from closeknit.web.desk.roles import BOTH, kind_of, missing_of, role_of
 
 

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from closeknit.io.folders import write_whole
+from closeknit.release.release_paths import CERTIFICATE
 from closeknit.streams.stream_run import StreamRun
 from closeknit.web.cases import read_json
 from closeknit.web.live.inbox_source import InboxSource
 
-STATUS, CERTIFICATE = "status.json", "certificate.json"
+STATUS = "status.json"
 SAMPLES = 180  # that the chart shows
 EACH = 1.0  # seconds between two samples
 RECENT = 10  # samples over which rates and recent delays are measured

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.risks.attackers import least_class_size
-from closeknit.risks.record import THRESHOLDS
+from closeknit.risks.risk_record import THRESHOLDS
 from closeknit.web.case_tasks import draft_of
 from closeknit.web.cases import Case
 from closeknit.web.desk.column_files import load_columns

@@ -14,7 +14,7 @@ from closeknit.core.loss import LossBound
 from closeknit.metrics.learning import Retraining
 from closeknit.metrics.measures import Measures
 from closeknit.metrics.usefulness import Usefulness
-from closeknit.risks.record import RiskChange, RiskRecord
+from closeknit.risks.risk_record import RiskChange, RiskRecord
 
 
 class ExplainedGuarantee(Record):

@@ -53,8 +53,8 @@ def _sweep_rows(knit_state: KnitState, state: State, heat: float, once: bool, rn
     seeds = rng.integers(1 << 62, size=groups).tolist()
 
     def one(mine: int) -> int:
-        fixed, seed = (knit_state.costs, knit_state.guard, knit_state.buckets), seeds[mine]
-        return int(sweep(*fixed, state, order, visit, group, mine, WIDTH, heat, once, seed, rebuild))
+        shared, seed = (knit_state.costs, knit_state.guard, knit_state.buckets), seeds[mine]
+        return int(sweep(*shared, state, order, visit, group, mine, WIDTH, heat, once, seed, rebuild))
 
     in_threads(one, range(groups))
 
