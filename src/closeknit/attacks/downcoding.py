@@ -167,14 +167,15 @@ def _build_finding(facts: list[_Facts], table: Table, partition: Partition) -> F
         raise NotApplicable("no cell is generalized", right="see record_linkage")
     recovered = narrowed = right = by_marginal = 0
     rows = partition.list_rows()
+    common = [count_codes(table.quasi[:, j], domain.size + 1) for j, domain in enumerate(table.quasi_domains)]
     for fact in facts:
         exact = [a for a, b in fact.children if a == b and fact.exact]
         recovered, narrowed = recovered + len(exact), narrowed + len(fact.children) - len(exact)
         here = table.quasi[rows[fact.number], fact.column]
-        right += int(np.isin(exact, here).sum())
-        have = np.bincount(table.quasi[:, fact.column], minlength=fact.hi + 1)[fact.lo : fact.hi + 1]
+        right += sum(bool((here == code).any()) for code in exact)
+        have = common[fact.column][fact.lo : fact.hi + 1]
         guesses = fact.lo + np.argsort(-have, kind="stable")[: len(exact)]
-        by_marginal += int(np.isin(guesses, here).sum())
+        by_marginal += sum(bool((here == code).any()) for code in guesses)
     share, baseline = right / cells, by_marginal / cells
     details: dict[str, Detail] = {
         "generalized_cells": cells,
