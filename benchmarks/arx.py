@@ -43,8 +43,8 @@ def run(section: Section, rows: int | None) -> None:
         f"Adult, the {len(frame):,} complete rows of the training part; quasi-identifiers {', '.join(QUASI)} (age by value); "
         f"sensitive attribute "
         "occupation, tree distance; k = 6 on every line. ARX's figures were measured elsewhere on the same rows and are "
-        "quoted; its suppressed rows count as loss 1. closeknit suppresses no row. Stack & Deal under k alone keeps its even "
-        "counts, which is not requested here: that line is not where it is meant to win."
+        "quoted; its suppressed rows count as loss 1. closeknit suppresses no row. Stack & Deal keeps even counts under k "
+        "alone too, which these lines do not request."
     )
     section.table(["requested", "by", "loss A", "rows suppressed", "time"], lines)
 
